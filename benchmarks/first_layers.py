@@ -10,7 +10,7 @@ Writes benchmarks/results/first_layers.csv, which docs/running.md shows, and pri
 import pandas as pd
 from measuring import RESULTS
 
-from lib.models.names import known_models
+from lib.models.names import resolve
 from lib.plan.sizes import shape_of
 
 MODELS = (
@@ -28,10 +28,10 @@ def main() -> None:
     """Write and print a row per model."""
     rows = []
     for name in MODELS:
-        total = known_models()[name]["config"]["num_hidden_layers"]
-        shape = shape_of(name, None)
+        source = resolve(name)
+        shape = shape_of(source)
         row = {"model": name}
-        labels = {1: "layer 1", 3: "layers 1-3", total: "all layers"}
+        labels = {1: "layer 1", 3: "layers 1-3", source.layers: "all layers"}
         for layers, label in labels.items():
             count = shape.parameters(layers)
             row[f"{label}: GB to fetch"] = count * BYTES_ON_HUB / GB

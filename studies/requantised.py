@@ -19,6 +19,7 @@ import torch
 import xarray as xr
 
 from lib import progress
+from lib.arm.settings import Arm
 from lib.claims import judge, load_claims
 from lib.measurement.activations import measure_activations
 from lib.measurement.affine import measure_affine
@@ -26,7 +27,6 @@ from lib.measurement.attention import measure_attention, prompts_of
 from lib.measurement.plan import CHANGES, INSERTIONS
 from lib.measurement.store import joined
 from lib.models.loading import Loaded, load
-from lib.models.names import arm_for
 from lib.profiles import Profile, load_profile
 from lib.prompts.problems import Problem, load_problems
 from studies.keeping import RESULTS, keep
@@ -49,7 +49,7 @@ def measured(loaded: Loaded, problems: list[Problem], profile: Profile) -> xr.Da
         loaded, problems, CHANGES, profile.attention.format, profile.filler
     )
     inserted = {name: prompts[name] for name in ("none", *INSERTIONS)}
-    arm = arm_for(loaded.spec)
+    arm = Arm(**loaded.source.arm)
     steps = [
         measure_attention(loaded, inserted),
         measure_affine(loaded, prompts),

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from lib.arm.settings import Arm
 from lib.models.loading import Loaded
-from lib.models.names import arm_for
 from lib.paths import settings_key
 from lib.profiles import Accuracy
 from lib.prompts.building import Prompt, build_prompt, format_for
@@ -112,5 +111,5 @@ def arm_of(condition: Condition, loaded: Loaded) -> Arm | None:
     """
     if not condition.arm:
         return None
-    arm = condition.arm.over(arm_for(loaded.spec))
+    arm = condition.arm.over(Arm(**loaded.source.arm))
     return arm.model_copy(update={"statistics": "sequence"})

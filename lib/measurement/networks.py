@@ -99,7 +99,8 @@ def _load_network(spec: str, step: PlannedStep, profile: Profile) -> Loaded:
     seed = SEEDS[step.network]
     loaded = load_cached(spec, layers, profile.attention.dtype, seed)
     if step.network == UNIFORM:
-        return replace(loaded, name=f"{resolve(spec).name} {UNIFORM}")
+        source = replace(loaded.source, name=f"{resolve(spec).name} {UNIFORM}")
+        return replace(loaded, source=source)
     return loaded
 
 

@@ -18,13 +18,11 @@ from huggingface_hub import (
 )
 from huggingface_hub.utils import disable_progress_bars
 
-from lib import paths
 from lib.errors import InputError
-from lib.models.checkpoint import decoder_config, ends_digest
+from lib.models.checkpoint import decoder_config
 from lib.models.hub import hub_errors
 from lib.models.names import Source, resolve
 
-CONVERSION = 2  # counts what conversions write: one of another number is made again
 HUB_SECONDS = 2  # that the hub may stay silent
 
 
@@ -37,13 +35,12 @@ def card(spec: str) -> Source:
     """
     source = resolve(spec)
     if source.gguf:
-        if not conversion_of(source):
-            gguf_parts(source)  # which refuses what could not be converted
+        gguf_parts(source)  # which refuses a wheel that is not here
         return source
     if source.folder:
-        return replace(source, **decoder_config(source.folder))
+        return replace(source, config=decoder_config(source.folder))
     folder = config_folder(source)
-    return replace(source, revision=folder.name, **decoder_config(folder))
+    return replace(source, revision=folder.name, config=decoder_config(folder))
 
 
 def require_cards(specs: Collection[str]) -> None:
@@ -82,32 +79,16 @@ def config_folder(source: Source) -> Path:
         return Path(hf_hub_download(**place, etag_timeout=HUB_SECONDS)).parent
 
 
-def conversions_of(source: Source) -> Path:
-    """Return the cache's folder of what a GGUF model is converted to, in which each
-    dtype has its own.
-    """
-    digest = source.sha256 or ends_digest([Path(source.gguf)])
-    name = f"{Path(source.gguf).stem}-{digest[:12]}-{CONVERSION}"
-    return paths.CACHE / "gguf" / name
-
-
-def conversion_of(source: Source) -> Path | None:
-    """Return the folder of a GGUF model's conversion, in whatever dtype; None where it
-    has none yet.
-    """
-    for config in conversions_of(source).glob("[!.]*/config.json"):
-        return config.parent
-    return None
-
-
 def gguf_parts(source: Source) -> list[Path]:
     """Return the files that, joined, are the GGUF.
 
     Raises InputError for a missing wheel.
     """
-    if source.wheels:
-        return [_part_in(wheel, source.requirements) for wheel in source.wheels]
-    return [Path(source.gguf)]
+    if not source.wheels:
+        return [Path(source.gguf)]
+    numbers = range(1, source.parts + 1)
+    wheels = [source.wheels.format(number) for number in numbers]
+    return [_part_in(wheel, source.requirements) for wheel in wheels]
 
 
 def _part_in(wheel: str, requirements: str) -> Path:

@@ -1,15 +1,14 @@
 """A checkpoint of transformers: a folder of config.json and safetensors shards.
 
-What its config says, which of its tensors the first layers need, what makes it
-unusable, in one line, and a digest that stands for its weights.
+What its config says, what makes it unusable, in one line, and a digest that stands for
+its weights.
 """
 
 import errno
 import hashlib
 import json
 import os
-import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,19 +17,12 @@ from huggingface_hub import constants
 
 from lib import paths
 from lib.errors import InputError
-from lib.models.names import CONFIG_FIELDS
 
 SHARD_INDEX = "model.safetensors.index.json"  # in which shard each tensor lies
 ONLY_SHARD = "model.safetensors"  # where there is no index
 ADAPTER = "adapter_config.json"  # of weights that change those of another model
 # How safetensors calls what weights are quantised to.
 QUANTISED = ("I8", "U8", "F8", "F6", "F4")
-# Decoder layers are recognised by name, whatever the family: model.layers.12.,
-# transformer.h.0.
-LAYER = re.compile(r"(?:^|\.)(?:layers|h|blocks)\.(\d+)\.")
-NOT_THE_DECODER = re.compile(
-    r"(?:^|\.)(?:lm_head|embed_out|visual|vision\w*|audio\w*|\w*projector|embed_vision|embed_audio)\."
-)
 # Bytes of a file's beginning and of its end that stand for the whole.
 DIGESTED_BYTES = 1 << 20
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
@@ -68,63 +60,44 @@ def disk_full(error: BaseException) -> str | None:
     )
 
 
-def needed_tensors(names: Iterable[str], layers: int | None) -> set[str]:
-    """Return which tensors belong to the decoder's embedding, first layers or final
-    norm; with None for `layers` all are needed.
-    """
-    if layers is None:
-        return set(names)
-    needed = set()
-    for name in names:
-        layer = LAYER.search(name)
-        if not NOT_THE_DECODER.search(name) and (not layer or int(layer[1]) < layers):
-            needed.add(name)
-    return needed
-
-
-def shards_of(folder: Path) -> list[str]:
-    """Return the names of the shards that hold a checkpoint.
+def shards_of(folder: Path) -> list[Path]:
+    """Return the shards that hold a checkpoint's weights.
 
     Raises InputError for one without safetensors.
     """
-    if (folder / SHARD_INDEX).is_file():
-        with checkpoint_errors(f"{folder}: {SHARD_INDEX}"):
-            index = json.loads((folder / SHARD_INDEX).read_text(encoding="utf-8"))
-            return sorted(set(index["weight_map"].values()))
-    if (folder / ONLY_SHARD).is_file():
-        return [ONLY_SHARD]
-    raise InputError(
-        f"{folder}: no weights; a checkpoint needs *.safetensors, pickles are refused"
-    )
+    shards = sorted(folder.glob("*.safetensors"))
+    if not shards:
+        raise InputError(
+            f"{folder}: no weights; a checkpoint needs *.safetensors, pickles are"
+            " refused"
+        )
+    return shards
 
 
-def has_shards(folder: Path) -> bool:
-    """Say whether a folder holds all shards of a checkpoint."""
-    try:
-        return all((folder / shard).is_file() for shard in shards_of(folder))
-    except InputError:  # no shard, no index yet, or no folder
-        return False
+def has_all_shards(folder: Path) -> bool:
+    """Say whether a folder, which need not be there, holds all that its index names."""
+    index = folder / SHARD_INDEX
+    if not index.is_file():
+        return (folder / ONLY_SHARD).is_file()
+    with checkpoint_errors(index):
+        shards = json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()
+    return all((folder / shard).is_file() for shard in shards)
 
 
-def require_weights(folder: Path, layers: int | None = None) -> None:
-    """Raise InputError for shards that are missing or damaged and, among the tensors
-    that are needed, for one that is quantised.
-    """
+def require_weights(folder: Path) -> None:
+    """Raise InputError for shards that are damaged or quantised."""
     # Not above: what is stored is planned and drawn without torch.
     from safetensors import safe_open
 
-    dtypes = {}
-    for shard in shards_of(folder):
-        path = folder / shard
+    for path in shards_of(folder):
         with checkpoint_errors(path), safe_open(path, "pt") as stored:
             for name in stored.keys():  # noqa: SIM118
-                dtypes[name] = stored.get_slice(name).get_dtype()
-    for name in sorted(needed_tensors(dtypes, layers)):
-        if dtypes[name].startswith(QUANTISED):
-            raise InputError(
-                f"{folder}: {name} is quantised to {dtypes[name]}, which is not"
-                " supported: take the model that was quantised"
-            )
+                dtype = stored.get_slice(name).get_dtype()
+                if dtype.startswith(QUANTISED):
+                    raise InputError(
+                        f"{folder}: {name} is quantised to {dtype}, which is not"
+                        " supported: take the model that was quantised"
+                    )
 
 
 def require_whole(
@@ -167,7 +140,7 @@ def require_layers(layers: int, total: int, holder: str) -> None:
 
 
 def decoder_config(folder: Path) -> dict[str, Any]:
-    """Return what a folder's config.json says of CONFIG_FIELDS.
+    """Return what a folder's config.json says of the decoder.
 
     Raises InputError where there is none, or one that describes no model.
     """
@@ -179,27 +152,27 @@ def decoder_config(folder: Path) -> dict[str, Any]:
     decoder = config.get("text_config", config) if isinstance(config, dict) else None
     if not isinstance(decoder, dict):
         raise InputError(f"{path}: describes no model")
-    return {field: decoder.get(key) for field, key in CONFIG_FIELDS.items()}
+    return decoder
 
 
-def weights_digest(folder: Path) -> str:
-    """Return 12 hex digits that stand for a checkpoint's config and weights."""
-    shards = sorted(folder.glob("*.safetensors"))
-    config = (folder / "config.json").read_bytes()
-    return ends_digest(shards, config)[:12]
+def weights_digest(path: Path) -> str:
+    """Return 12 hex digits that stand for a GGUF file, or for a checkpoint's config and
+    shards: of files their names, sizes and both ends, so that gigabytes are not read.
 
-
-def ends_digest(files: Iterable[Path], start: bytes = b"") -> str:
-    """Return a digest of `start` and of each file's name, size and both ends, so that
-    gigabytes are not read.
+    Raises InputError for a folder that lacks either.
     """
-    digest = hashlib.sha256(start)
-    for path in files:
-        size = path.stat().st_size
-        digest.update(path.name.encode())
+    digest = hashlib.sha256()
+    files = [path]
+    if path.is_dir():
+        require_config(path)
+        digest.update((path / "config.json").read_bytes())
+        files = shards_of(path)
+    for file in files:
+        size = file.stat().st_size
+        digest.update(file.name.encode())
         digest.update(str(size).encode())
-        with open(path, "rb") as file:
-            digest.update(file.read(DIGESTED_BYTES))
-            file.seek(-min(DIGESTED_BYTES, size), os.SEEK_END)
-            digest.update(file.read())
-    return digest.hexdigest()
+        with open(file, "rb") as content:
+            digest.update(content.read(DIGESTED_BYTES))
+            content.seek(-min(DIGESTED_BYTES, size), os.SEEK_END)
+            digest.update(content.read())
+    return digest.hexdigest()[:12]

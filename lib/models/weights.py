@@ -104,7 +104,7 @@ def filled(
     """
     auto: Any = transformers.AutoModelForCausalLM if whole else transformers.AutoModel
     layers = None if whole else config.get_text_config().num_hidden_layers
-    require_weights(folder, layers)
+    require_weights(folder)
     place = paths.settings_key(checkpoint=str(folder), dtype=dtype)
     with quiet():
         model, report = auto.from_pretrained(

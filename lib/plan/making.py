@@ -6,8 +6,9 @@ from typing import NamedTuple
 import pandas as pd
 
 from lib.errors import InputError
+from lib.models.card import card
 from lib.models.hub import first_layers, snapshot
-from lib.models.names import known_models, resolve
+from lib.models.names import resolve
 from lib.plan.sizes import files_of, memory_of, room_for_weights, seconds_of, shape_of
 from lib.plan.tasks import Task, tasks_of
 from lib.profiles import Profile
@@ -62,12 +63,13 @@ def make_plan(
             left.setdefault(task.model, []).append(task)
 
     depths = {spec: _depth(left[spec]) for spec in left}
-    files = {spec: files_of(spec, depths[spec]) for spec in left}
+    sources = {spec: card(spec) for spec in left}
+    files = {spec: files_of(sources[spec], depths[spec]) for spec in left}
     seconds = {}
     needs = []
     for spec, layers in depths.items():
-        missing, here, folder = files[spec]
-        shape = shape_of(spec, folder)
+        missing, here = files[spec]
+        shape = shape_of(sources[spec])
         if layers is not None:
             missing = min(missing, STORED_BYTES * shape.parameters(layers))
         memory = max(memory_of(task, shape) for task in left[spec])
@@ -111,11 +113,7 @@ def as_text(plan: Plan) -> str:
         for column in ("to_fetch", "here", "memory"):
             models[column] = models[column].map(gigabytes)
         models["layers"] = models["layers"].astype(object).fillna("all")
-        # Whether a licence has to be accepted on the hub first.
-        known = known_models()
-        models["gated"] = [
-            known.get(spec, {}).get("gated", False) for spec in models.model
-        ]
+        models["gated"] = [resolve(spec).gated for spec in models.model]
         blocks.append(models.to_string(index=False))
     tasks = pd.DataFrame(plan.tasks, columns=Task._fields)
     times = [plan.seconds.get(task) for task in plan.tasks]

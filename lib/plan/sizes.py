@@ -1,8 +1,8 @@
 """How large a model is, what of it is here, and what a task takes with it here.
 
-    files = files_of("Qwen2.5-Math-7B", layers=3)
-    shape = shape_of("Qwen2.5-Math-7B", files.folder)
-    files.missing, shape.parameters(layers=3)
+    source = card("Qwen2.5-Math-7B")
+    files_of(source, layers=3).missing
+    shape_of(source).parameters(layers=3)
 
 No weights are read. Torch is imported where it is needed: what cannot be had is refused
 without it.
@@ -10,6 +10,7 @@ without it.
 
 import functools
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,17 +18,11 @@ from huggingface_hub import HfApi
 from huggingface_hub.utils import filter_repo_objects
 
 from lib.errors import InputError
-from lib.models.card import (
-    HUB_SECONDS,
-    card,
-    config_folder,
-    conversion_of,
-    gguf_parts,
-)
-from lib.models.checkpoint import checkpoint_errors, has_shards, shards_of
+from lib.models.card import HUB_SECONDS, config_folder, gguf_parts
+from lib.models.checkpoint import checkpoint_errors, has_all_shards, shards_of
 from lib.models.hub import DUPLICATES, hub_errors, layers_folder
 from lib.models.memory import SHARE_OF_MEMORY, free_memory
-from lib.models.names import Source, known_models, resolve
+from lib.models.names import Source
 from lib.plan.tasks import Task
 
 # Parts that score: what their models lack of memory stays on disk.
@@ -41,13 +36,10 @@ TRIAL_SECONDS = 2
 
 
 class Files(NamedTuple):
-    """The bytes of a model's weights that are missing and here, and the folder of its
-    config, where there is one.
-    """
+    """The bytes of a model's weights that are missing and here."""
 
     missing: int
     here: int
-    folder: Path | None
 
 
 class Shape(NamedTuple):
@@ -68,20 +60,16 @@ class Shape(NamedTuple):
         return self.whole if layers is None else layers * self.layer
 
 
-def files_of(spec: str, layers: int | None = None) -> Files:
+def files_of(source: Source, layers: int | None = None) -> Files:
     """Return what is missing and here of a model, or of its first layers.
 
-    Raises InputError for what cannot be had.
+    source: a card. Raises InputError for what cannot be had.
     """
-    source = card(spec)
-    if source.repo:
-        return _on_hub(source, layers)
-    folder = source.folder or conversion_of(source)
-    if folder:
-        shards_of(folder)  # which refuses pickles
-        return Files(0, _bytes_in(folder), folder)
-    parts = [path.stat().st_size for path in gguf_parts(source)]
-    return Files(0, sum(parts), None)
+    if source.gguf:
+        return Files(0, _bytes_of(gguf_parts(source)))
+    if source.folder:
+        return Files(0, _bytes_of(shards_of(source.folder)))
+    return _on_hub(source, layers)
 
 
 def _on_hub(source: Source, layers: int | None) -> Files:
@@ -89,8 +77,8 @@ def _on_hub(source: Source, layers: int | None) -> Files:
     folder = config_folder(source)
     cut = layers_folder(source.repo, folder.name, layers or 0)
     for whole in (folder, cut):
-        if has_shards(whole):
-            return Files(0, _bytes_in(whole), whole)
+        if has_all_shards(whole):
+            return Files(0, _bytes_of(shards_of(whole)))
     with hub_errors(source.repo, source.revision):
         model: Any = HfApi().model_info(
             source.repo,
@@ -98,40 +86,40 @@ def _on_hub(source: Source, layers: int | None) -> Files:
             timeout=HUB_SECONDS,
             files_metadata=True,
         )
-    sizes = {file.rfilename: file.size for file in model.siblings}
     shards = filter_repo_objects(
-        sizes, allow_patterns="*.safetensors", ignore_patterns=DUPLICATES
+        model.siblings,
+        allow_patterns="*.safetensors",
+        ignore_patterns=DUPLICATES,
+        key=lambda file: file.rfilename,
     )
-    stored = sum(sizes[shard] for shard in shards)
+    stored = sum(shard.size for shard in shards)
     if not stored:
         raise InputError(f"{source.repo}: no weights in *.safetensors")
-    here = _bytes_in(folder)
-    return Files(stored - here, here, folder)
+    here = _bytes_of(folder.glob("*.safetensors"))
+    return Files(stored - here, here)
 
 
-def _bytes_in(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.glob("*.safetensors"))
+def _bytes_of(files: Iterable[Path]) -> int:
+    return sum(path.stat().st_size for path in files)
 
 
-def shape_of(spec: str, folder: Path | None) -> Shape:
+def shape_of(source: Source) -> Shape:
     """Return the shape of a model from its config alone; raises InputError.
 
-    folder: of its config, where data/models.yaml has none.
+    source: a card. Of a GGUF file that data/models.yaml does not know the config is in
+    the file.
     """
     import transformers
     from accelerate import init_empty_weights
     from accelerate.utils import compute_module_sizes
 
-    source = resolve(spec)
-    entry = known_models().get(spec.partition("@")[0], {})
-    with checkpoint_errors(spec):
-        if "config" in entry:
-            config = transformers.AutoConfig.for_model(**entry["config"])
+    with checkpoint_errors(source.spec):
+        if source.config:
+            config = transformers.AutoConfig.for_model(**source.config)
         else:
-            place = folder or Path(source.gguf).parent
-            file = {} if folder else {"gguf_file": Path(source.gguf).name}
+            file = Path(source.gguf)
             config = transformers.AutoConfig.from_pretrained(
-                place, trust_remote_code=False, **file
+                file.parent, gguf_file=file.name
             )
         with init_empty_weights():
             model = transformers.AutoModelForCausalLM.from_config(

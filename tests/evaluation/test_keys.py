@@ -3,6 +3,7 @@ moved would lose its answer.
 """
 
 from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +13,7 @@ from lib.evaluation.scoring import score_key
 from lib.evaluation.store import read
 from lib.evaluation.wanted import completions_wanted
 from lib.models.loading import Loaded, load_without_weights
-from lib.models.names import Source, resolve
+from lib.models.names import resolve
 from lib.profiles import Likelihood, load_profile, variation
 from lib.prompts.conditions import Filler, parse_condition
 from lib.prompts.problems import Problem, load_problems
@@ -36,8 +37,7 @@ def demo():
 @pytest.fixture(scope="module")
 def coder(demo):
     """The demo's tokenizer, as if it were that of a model of families."""
-    name = "Qwen2.5-Coder-0.5B-Instruct"
-    return replace(demo, name=name, source=resolve(name), revision="e5dcb423ee6d")
+    return replace(demo, source=resolve("Qwen2.5-Coder-0.5B-Instruct"))
 
 
 @pytest.mark.parametrize("part", ["main", *DEMO.accuracy.variations])
@@ -126,23 +126,32 @@ def test_a_score_of_a_draw_keeps_its_key(coder):
 # Of a model: another value, and whether its numbers hang on it. What hangs on a
 # profile's settings is in `test_settings_reach_numbers`.
 MODELS = [
+    ("dtype", "bfloat16", True),
+    ("device", "cuda", False),
+    ("model", None, False),
+    # It is known by the tokens of the prompt.
+    ("tokenizer", None, False),
+]
+# The same of where it comes from.
+SOURCES = [
     ("name", "other", True),
     ("revision", "other", True),
-    ("dtype", "bfloat16", True),
-    # The tokenizer is known by the tokens of the prompt, and layers by the model.
-    ("source", Source("mine", "folder/of/mine"), False),
-    ("device", "cuda", False),
+    ("spec", "folder/of/mine", False),
+    ("folder", Path("folder/of/mine"), False),
     ("weights", "dequantised", False),
-    ("model", None, False),
-    ("tokenizer", None, False),
-    ("layers", 7, False),
 ]
 
 
 def test_every_field_of_a_model_is_in_a_key_or_is_not(coder):
-    assert {field.name for field in fields(Loaded)} == {name for name, _, _ in MODELS}
+    assert {field.name for field in fields(Loaded)} == {
+        "source",
+        *(name for name, _, _ in MODELS),
+    }
     likelihood = Likelihood(models=["demo"], conditions=["none"])
     ((key, text),) = texts_wanted(coder, likelihood, Filler(), [PROBLEM]).items()
     for name, value, decides in MODELS:
         other = score_key(replace(coder, **{name: value}), text)
         assert (other != key) is decides, name
+    for name, value, decides in SOURCES:
+        source = replace(coder.source, **{name: value})
+        assert (score_key(replace(coder, source=source), text) != key) is decides, name

@@ -40,8 +40,8 @@ def tiny(request, demo):
     model = FAMILIES[request.param]()
     model.resize_token_embeddings(len(demo.tokenizer))
     spread(model)
-    source = Source("tiny", "tiny")
-    return Loaded(model, demo.tokenizer, "tiny", source, "none", "cpu", "float32", 3)
+    source = Source("tiny", "tiny", revision="none")
+    return Loaded(model, demo.tokenizer, source, "cpu", "float32")
 
 
 @pytest.fixture

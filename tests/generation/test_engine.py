@@ -39,8 +39,8 @@ def tiny(request, demo):
     torch.manual_seed(2)
     model = spread(FAMILIES[request.param](), 0.2)
     model.generation_config.eos_token_id = demo.tokenizer.eos_token_id
-    source = Source("tiny", "tiny")
-    return Loaded(model, demo.tokenizer, "tiny", source, "none", "cpu", "float32", 3)
+    source = Source("tiny", "tiny", revision="none")
+    return Loaded(model, demo.tokenizer, source, "cpu", "float32")
 
 
 def requests(lengths):

@@ -60,8 +60,8 @@ class Scripted:
         model = scripted_model(script, len(tokenizer))
         model.model.embed_tokens.register_forward_pre_hook(self._see)
         name = "scripted"
-        source = Source(name, name)
-        loaded = Loaded(model, tokenizer, name, source, "none", "cpu", "float32", 2)
+        source = Source(name, name, revision="none")
+        loaded = Loaded(model, tokenizer, source, "cpu", "float32")
         self.engine = engine_class("transformers")(loaded, 8)
         assert self.engine.bytes_per_position  # whose forward is no part of an answer
 

@@ -80,8 +80,8 @@ def engine(vllm, tokenizer, tmp_path):
     config = LlamaConfig(hidden_size=8, num_attention_heads=2, num_hidden_layers=2)
     model = LlamaForCausalLM(config)
     model.name_or_path = str(tmp_path)
-    source = Source("m", "m")
-    loaded = Loaded(model, tokenizer, "m", source, "none", "cpu", "float32", 2)
+    source = Source("m", "m", revision="none")
+    loaded = Loaded(model, tokenizer, source, "cpu", "float32")
     engine = vllm.Engine(loaded, 4)
     engine.stops = {END}
     engine._start(100)

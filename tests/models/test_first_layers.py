@@ -16,8 +16,7 @@ from transformers import Gemma3ForConditionalGeneration, Qwen2ForCausalLM
 from lib import paths
 from lib.models import hub
 from lib.models.card import card
-from lib.models.checkpoint import needed_tensors
-from lib.models.hub import first_layers, hub_errors, snapshot
+from lib.models.hub import first_layers, hub_errors, needed_tensors, snapshot
 from lib.models.loading import load
 
 REPO = "Qwen/Qwen2.5-Math-7B"
@@ -69,7 +68,7 @@ def test_from_the_hub_come_only_the_needed_bytes_and_they_give_the_same(
 ):
     folder = first_three(REPO)
     assert is_exact(folder)
-    place = (*REPO.split("/"), server.commit(REPO), "layers-3")
+    place = (*REPO.split("/"), "layers-3", server.commit(REPO))
     assert folder.parts[-4:] == place
     assert {path.suffix for path in folder.iterdir()} == {".json", ".safetensors"}
     assert needed <= server.sent_weights <= needed + HEADERS
@@ -98,7 +97,7 @@ def test_a_fetch_that_is_killed_goes_on_from_the_tensors_on_disk(
         patch.setattr(hub, "_bytes", killed)
         with pytest.raises(KeyboardInterrupt):
             first_three(REPO)
-    assert not list(paths.CACHE.rglob("layers-3"))
+    assert not list(paths.CACHE.rglob(server.commit(REPO)))
 
     assert is_exact(first_three(REPO))
     assert server.sent_weights <= needed + 2 * HEADERS + LARGEST
@@ -266,4 +265,3 @@ def test_other_towers_and_the_head_are_not_needed():
         "model.layers.3.mlp.up_proj.weight",
     }
     assert needed_tensors(text | others, 3) == text
-    assert needed_tensors(text | others, None) == text | others

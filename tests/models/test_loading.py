@@ -189,8 +189,8 @@ def pickled(folder):
 
 def quantised(folder):
     def quantise(tensors):
-        for name in ("lm_head.weight", "model.layers.1.x"):
-            tensors[name] = tensors["model.norm.weight"].to(torch.int8)
+        name = "model.norm.weight"
+        tensors[name] = tensors[name].to(torch.int8)
 
     change_weights(folder, quantise)
 
@@ -357,7 +357,7 @@ def test_of_a_model_that_also_sees_the_text_models_numbers_are_known(tmp_path):
 def test_a_model_without_a_list_of_layers_is_refused(tmp_path, refused):
     save(of_type("gpt2"), tmp_path)
     assert refused(load, str(tmp_path), device="cpu") == (
-        f"{tmp_path}: model type gpt2 has no list of decoder layers"
+        "model type gpt2 is not supported: it has no list of decoder layers"
     )
 
 
@@ -406,14 +406,6 @@ def test_another_seed_draws_another_network_of_another_name(tiny_llama):
     assert second.revision != first.revision
     assert second.name == "tiny-llama untrained 6"
     assert not second.model.training
-
-
-def test_what_is_not_needed_may_be_of_another_kind(tiny_checkpoint):
-    def quantise_the_head(tensors):
-        tensors["lm_head.weight"] = tensors["lm_head.weight"].to(torch.int8)
-
-    change_weights(tiny_checkpoint, quantise_the_head)
-    assert load(str(tiny_checkpoint), layers=1, device="cpu").layers == 1
 
 
 def test_a_model_filled_later_ends_its_answers_as_its_checkpoint_says(tiny_checkpoint):

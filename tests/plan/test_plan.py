@@ -19,9 +19,10 @@ from lib.errors import InputError
 from lib.evaluation import likelihood as scorer
 from lib.measurement.run import measure
 from lib.models import memory
+from lib.models.card import card
 from lib.plan import as_text, fetch, make_plan, sizes, summary, tasks
 from lib.plan.making import duration
-from lib.plan.sizes import files_of, shape_of
+from lib.plan.sizes import shape_of
 from lib.profiles import load_profile
 
 OPEN, GATED = "org/open", "org/gated"
@@ -165,7 +166,7 @@ def test_time_is_that_of_the_products_of_what_is_left(hub, small):
     attention, likelihood = planned.tasks
     # The filler has 55 tokens, and a problem 16 characters.
     assert attention.tokens == pytest.approx(tasks.PROMPT_TOKENS + 55 + 16 / 2.7)
-    shape = shape_of(OPEN, files_of(OPEN).folder)
+    shape = shape_of(card(OPEN))
     operations = [
         2 * attention.prompts * attention.tokens * 2 * shape.layer,
         2 * likelihood.prompts * likelihood.tokens * shape.whole,
@@ -206,7 +207,7 @@ def test_where_first_layers_are_enough_they_alone_are_fetched(hub, small):
     planned = make_plan(small, parts=["tokens"])
     (need,) = planned.needs
     assert need.layers == 2
-    shape = shape_of(OPEN, files_of(OPEN).folder)
+    shape = shape_of(card(OPEN))
     assert need.to_fetch == 2 * (shape.embedding + 2 * shape.layer)
     assert len(list(fetch(planned))) == 1
     assert hub.ranged > 0

@@ -10,7 +10,7 @@ from huggingface_hub import constants
 
 from lib import paths
 from lib.errors import InputError
-from lib.models.card import HUB_SECONDS, card, conversions_of
+from lib.models.card import HUB_SECONDS, card
 from lib.models.hub import first_layers, snapshot
 from lib.models.names import known_models, resolve
 from lib.plan.sizes import files_of, shape_of
@@ -45,73 +45,72 @@ def hub(repository, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("spec, parameters", PUBLISHED.items())
 def test_known_models_have_as_many_parameters_as_are_published(spec, parameters):
-    shape = shape_of(spec, None)
+    shape = shape_of(resolve(spec))
     assert shape.whole == pytest.approx(parameters, rel=1e-4)
-    assert shape_of(f"{spec}@main", None) == shape
-    assert all("model_type" in entry["config"] for entry in known_models().values())
+    assert shape_of(resolve(f"{spec}@main")) == shape
+
+
+def test_every_known_model_has_a_config():
+    assert all("model_type" in resolve(name).config for name in known_models())
 
 
 def test_of_a_model_on_the_hub_the_size_is_told_and_no_weights_are_sent(
     hub, repository
 ):
     stored = (repository / "model.safetensors").stat().st_size
-    files = files_of(OPEN)
+    files = files_of(card(OPEN))
     assert (files.missing, files.here) == (stored, 0)
     assert hub.sent_weights == 0
     # A config of its own is read where data/models.yaml has none.
-    assert shape_of(OPEN, files.folder).whole == pytest.approx(stored / 4, rel=0.1)
+    assert shape_of(card(OPEN)).whole == pytest.approx(stored / 4, rel=0.1)
 
 
 def test_what_is_fetched_is_here_and_the_hub_is_not_asked_for_it_again(hub):
     first_layers(OPEN, 2)
     sent = hub.sent
-    cut = files_of(OPEN, 2)
+    cut = files_of(card(OPEN), 2)
     assert cut.missing == 0 < cut.here
     assert hub.sent == sent
-    assert files_of(OPEN).missing > 0 < files_of(OPEN, 3).missing
+    assert files_of(card(OPEN)).missing > 0 < files_of(card(OPEN), 3).missing
 
     snapshot(OPEN)
     sent = hub.sent
     for layers in (None, 3):
-        whole = files_of(OPEN, layers)
+        whole = files_of(card(OPEN), layers)
         assert whole.missing == 0 < whole.here
     assert hub.sent == sent
 
 
 def test_the_same_weights_in_other_formats_are_not_counted(hub, repository):
-    size = files_of(OPEN).missing
+    size = files_of(card(OPEN)).missing
     (repository / "original").mkdir()
     for name in ("consolidated.safetensors", "original/model.safetensors"):
         (repository / name).write_bytes(b"x" * 1000)
-    assert files_of(OPEN).missing == size
+    assert files_of(card(OPEN)).missing == size
 
 
-def test_a_gguf_file_is_here_also_before_it_is_converted(hub, tmp_path):
+def test_a_gguf_file_is_here_as_it_is(tmp_path):
     file = tmp_path / "own.gguf"
     file.write_bytes(b"GGUF" + b"x" * 596)
-    # A conversion that was not finished is none.
-    partial = conversions_of(resolve(str(file))) / ".float32.partial"
-    partial.mkdir(parents=True)
-    (partial / "config.json").write_text("{")
-    assert files_of(str(file)) == (0, 600, None)
+    assert files_of(card(str(file))) == (0, 600)
 
 
 def test_pickles_are_refused_on_the_hub_and_in_a_folder(hub, repository):
-    files_of(str(repository))
+    files_of(card(str(repository)))
     (repository / "model.safetensors").rename(repository / "pytorch_model.bin")
     for spec in (OPEN, str(repository)):
         with pytest.raises(InputError, match=r"safetensors"):
-            files_of(spec)
+            files_of(card(spec))
 
 
 def test_a_gated_model_says_how_to_get_access_unless_it_is_here(hub):
     hub.gated[OPEN] = 403
     with pytest.raises(InputError, match=f"{OPEN} is gated: request access"):
-        files_of(OPEN)
+        files_of(card(OPEN))
     del hub.gated[OPEN]
     snapshot(OPEN)
     hub.gated[OPEN] = 403
-    assert files_of(OPEN).missing == 0
+    assert files_of(card(OPEN)).missing == 0
 
 
 def test_a_hub_that_stays_silent_is_given_up_in_seconds(hub, monkeypatch):
@@ -120,5 +119,5 @@ def test_a_hub_that_stays_silent_is_given_up_in_seconds(hub, monkeypatch):
         point_at(f"http://127.0.0.1:{silent.getsockname()[1]}", monkeypatch)
         begun = time.monotonic()
         with pytest.raises(InputError, match=f"{OPEN}: cannot be fetched, .* answer"):
-            files_of(OPEN)
+            files_of(card(OPEN))
     assert time.monotonic() < begun + 3 * HUB_SECONDS
