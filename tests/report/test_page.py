@@ -50,8 +50,7 @@ A, B = "accuracy-mless", "likelihood-gain"
 ANSWERS = [
     (
         [verdict(A, "x", **OPEN), verdict("points-slashes", "y", **OPEN)],
-        "right answers become certainly more frequent in 0 of 2 models that"
-        " answered.",
+        "right answers become certainly more frequent in 0 of 2 models that answered.",
     ),
     ([verdict(A, "x", **GAIN), verdict("points-slashes", "x", **OPEN)], "in 1 of 1 "),
     ([verdict(A, "x", **GAIN | NOT_HOLM)], "in 0 of 1 "),
