@@ -15,15 +15,12 @@ from lib.measurement.run import measure
 from lib.profiles import PARTS, Profile
 
 
-def gather(
-    profile: Profile, completions: str | None = None
-) -> dict[str, dict[str, Any]]:
+def gather(profile: Profile) -> dict[str, dict[str, Any]]:
     """Return by model what the profile measures, computing only what results/ lacks.
 
     The models whose attention is measured come first.
     """
-    answers = [of_profile.answers(profile, "main", completions)]
-    answers += [of_profile.answers(profile, part) for part in PARTS]
+    answers = [of_profile.answers(profile, part) for part in ("main", *PARTS)]
     measured = measure(profile, "attention", "activations", "controls")
     scores, draws = of_profile.scores(profile), of_profile.draws(profile)
     return by_model(profile, measured, answers, scores, draws)

@@ -38,26 +38,20 @@ SCORED = {
 }
 
 
-def answers(
-    profile: Profile, part: str = "main", folder: str | Path | None = None
-) -> pd.DataFrame:
+def answers(profile: Profile, part: str = "main") -> pd.DataFrame:
     """Return the completions of a part, as `frame` has them; none where the profile
     lacks it.
 
     A part is main, one of PARTS, or draws, the answers that are weighted. What is not
-    stored is generated, in `folder` or in results/. Raises InputError for what is
-    stored with other settings, and for a folder that is not there.
+    stored is generated, in results/. Raises InputError for what is stored with other
+    settings.
     """
     accuracy = profile.parts.get(part)
-    if accuracy is None or (folder is None and is_stored(profile, part)):
+    if accuracy is None or is_stored(profile, part):
         return stored_rows(profile, part)
-    if folder is not None and not Path(folder).is_dir():
-        raise InputError(
-            f"completions {str(folder)!r} is no folder: give that of a run, or none"
-        )
     from lib.evaluation.run import evaluate
 
-    folder = Path(folder or folder_of_run(profile, part))
+    folder = folder_of_run(profile, part)
     made = evaluate(accuracy, profile.filler, profile.seed, folder)
     return made.assign(part=part)
 

@@ -99,17 +99,17 @@ def point_differences(draws: pd.DataFrame, more: str, less: str) -> pd.Series:
         raise InputError(
             "no problem has two answers of each half: draw with --samples 2 or more"
         )
-    deciding = draws[is_divided(draws)]
-    if unscored := _count_unscored(deciding, more, less):
+    logs = _log_weights(draws[is_divided(draws)], more, less)
+    if unscored := logs.isna().any(axis=1).sum():
         raise InputError(
             f"{unscored} answers that decide are not scored under {more} and {less}:"
             " score them, too"
         )
-    effective, _ = _effective_and_largest(deciding, more, less)
-    if effective < LEAST_EFFECTIVE * len(deciding):
+    effective = _effective(logs)
+    if effective < LEAST_EFFECTIVE * len(logs):
         raise InputError(
             f"the weights of answers explode between {more} and {less}: {effective:.0f}"
-            f" of {len(deciding)} answers are effective, less than"
+            f" of {len(logs)} answers are effective, less than"
             f" {LEAST_EFFECTIVE:.0%}: answer under both and count"
         )
     return weighted(draws, more, less)
@@ -120,7 +120,8 @@ def weighted(draws: pd.DataFrame, more: str, less: str) -> pd.Series:
     problem.
     """
     deciding = draws[is_divided(draws)]
-    change = _weights(deciding, more) - _weights(deciding, less)
+    weights = np.exp(_log_weights(deciding, more, less))
+    change = weights[more] - weights[less]
     advantage = deciding["right"].astype(float) - _baselines(deciding)
     points = POINTS * advantage * change
     by_problem = points.groupby(deciding["problem_id"], sort=False).mean()
@@ -160,15 +161,19 @@ def pass_rate_table(
         deciding = whole[is_divided(whole)]
         checks = _checks(whole)
         for more, less in pairs:
-            if not _count_unscored(deciding, more, less):
+            logs = _log_weights(deciding, more, less)
+            if logs.notna().all(axis=None):
                 row = {"model": model, "more": more, "less": less, **checks}
-                rows.append(row | _estimates(whole, deciding, more, less))
+                rows.append(row | _estimates(whole, logs, more, less))
     return pd.DataFrame(rows, columns=PASS_RATE_COLUMNS)
 
 
 def _checks(draws: pd.DataFrame) -> dict[str, object]:
     """Return what a row of `pass_rate_table` says of the draws, whatever the pair."""
+    deciding = draws[is_divided(draws)]
     row: dict[str, object] = {"n": draws["problem_id"].nunique()}
+    row["divided"] = deciding["problem_id"].nunique()
+    row["answers"] = len(deciding)
     row |= zip(SLOPE_ENDS, slope_of_halves(draws), strict=True)
     is_cut = draws["finish_reason"] == "length"
     for half, share in is_cut.groupby(draws["drawn_under"]).mean().items():
@@ -177,17 +182,16 @@ def _checks(draws: pd.DataFrame) -> dict[str, object]:
 
 
 def _estimates(
-    draws: pd.DataFrame, deciding: pd.DataFrame, more: str, less: str
+    draws: pd.DataFrame, logs: pd.DataFrame, more: str, less: str
 ) -> dict[str, object]:
-    """Return what a row of `pass_rate_table` says of a pair."""
-    effective, largest = _effective_and_largest(deciding, more, less)
-    nats = deciding.reindex(columns=[more, less])
-    row: dict[str, object] = {"divided": deciding["problem_id"].nunique()}
-    row["answers"] = len(deciding)
-    row["effective"] = effective
-    row["largest_weight"] = largest
-    row["spread"] = float(np.nan_to_num((nats[more] - nats[less]).std()))
-    if effective >= LEAST_EFFECTIVE * len(deciding):
+    """Return what a row of `pass_rate_table` says of a pair; logs: `_log_weights`."""
+    effective = _effective(logs)
+    largest = np.exp(logs.to_numpy().max(initial=-np.inf))
+    spread = (logs[more] - logs[less]).std()
+    row: dict[str, object] = {"effective": effective}
+    row["largest_weight"] = float(largest)
+    row["spread"] = float(np.nan_to_num(spread))
+    if effective >= LEAST_EFFECTIVE * len(logs):
         row |= mean_and_ends(POINT_ENDS, weighted(draws, more, less), "mean")
     if (more, less) == COUNTABLE:
         row |= mean_and_ends(COUNTED_ENDS, counted(draws), "mean")
@@ -215,17 +219,13 @@ def slope_of_halves(draws: pd.DataFrame) -> tuple[float, float, float]:
     return mean.estimate, mean.low, mean.high
 
 
-def _effective_and_largest(
-    deciding: pd.DataFrame, more: str, less: str
-) -> tuple[float, float]:
+def _effective(logs: pd.DataFrame) -> float:
     """Return how many answers of equal weights would tell as much, under the condition
-    that has fewer, and the largest weight under either; 0 without any answer.
+    that has fewer; 0 without any answer. logs: `_log_weights`.
     """
-    if deciding.empty:
-        return 0.0, 0.0
-    weights = np.stack([_weights(deciding, more), _weights(deciding, less)])  # (2, N)
-    effective = weights.sum(1) ** 2 / (weights**2).sum(1)
-    return float(effective.min()), float(weights.max())
+    weights = np.exp(logs)
+    by_condition = weights.sum() ** 2 / (weights**2).sum()
+    return float(np.nan_to_num(by_condition.min()))
 
 
 def _of_both_halves(draws: pd.DataFrame) -> pd.DataFrame:
@@ -236,16 +236,14 @@ def _of_both_halves(draws: pd.DataFrame) -> pd.DataFrame:
     return draws[draws["problem_id"].map(has_enough)]
 
 
-def _count_unscored(deciding: pd.DataFrame, more: str, less: str) -> int:
-    """Return how many answers that decide lack a weight."""
-    nats = deciding.reindex(columns=list({*HALVES, more, less}))
-    return int(nats.isna().any(axis=1).sum())
-
-
-def _weights(draws: pd.DataFrame, condition: str) -> pd.Series:
-    """Return p under a condition over p of the mixture that the answers come from."""
-    mixture = np.logaddexp(draws[HALVES[0]], draws[HALVES[1]]) - np.log(2)
-    return np.exp(draws[condition] - mixture)
+def _log_weights(draws: pd.DataFrame, more: str, less: str) -> pd.DataFrame:
+    """Return log p under two conditions less log p of the mixture that the answers come
+    from; NaN where an answer is not scored.
+    """
+    nats = draws.reindex(columns=list({*HALVES, more, less}))
+    with np.errstate(invalid="ignore"):  # NaN, of which numpy warns
+        mixture = np.logaddexp(nats[HALVES[0]], nats[HALVES[1]]) - np.log(2)
+    return nats[[more, less]].sub(mixture, axis=0)
 
 
 def _baselines(draws: pd.DataFrame) -> pd.Series:

@@ -178,7 +178,7 @@ def _measure_prompt(
     device = loaded.model.device
     places = _problem_tokens(prompt)
     tokens = torch.tensor(places, device=device)
-    rows_of_class = _rows_by_class(prompt, places, device)
+    members = _members_of_classes(prompt, places).to(device)
     by_layer: dict[int, dict[str, torch.Tensor]] = {}
 
     def see(layer: int, gate: torch.Tensor, activation: torch.Tensor) -> None:
@@ -189,7 +189,7 @@ def _measure_prompt(
         bound = bounds[layer]
         by_layer[layer] = {
             "measures": measures_of(gate, activation, bound),
-            "classes": _near_by_class(activation, bound, rows_of_class),
+            "classes": _near_by_class(activation, bound, members),
             "counts": histogram(activation),
         }
 
@@ -208,13 +208,15 @@ def _measure_prompt(
 
 
 def _near_by_class(
-    activation: torch.Tensor, bound: torch.Tensor, rows_of_class: list[torch.Tensor]
+    activation: torch.Tensor, bound: torch.Tensor, members: torch.Tensor
 ) -> torch.Tensor:
-    """Return the share near zero of each of TOKEN_CLASSES, NaN without any token."""
+    """Return the share near zero of each of TOKEN_CLASSES, NaN without any token.
+
+    members: (class, n), 1 for a token of the class.
+    """
     is_near = activation.abs() <= bound  # (n, F)
     by_token = is_near.float().mean(-1)
-    by_class = [by_token[rows].mean() for rows in rows_of_class]
-    return torch.stack(by_class)
+    return members @ by_token / members.sum(-1)
 
 
 def _problem_tokens(prompt: Prompt) -> list[int]:
@@ -224,13 +226,8 @@ def _problem_tokens(prompt: Prompt) -> list[int]:
     return [place for place in problem if place not in inserted]
 
 
-def _rows_by_class(
-    prompt: Prompt, places: Sequence[int], device: torch.device
-) -> list[torch.Tensor]:
-    """Return for each of TOKEN_CLASSES which of the tokens at these places it has."""
+def _members_of_classes(prompt: Prompt, places: Sequence[int]) -> torch.Tensor:
+    """Return (class, n), 1 where the token at one of n places is of a class."""
     classes = token_classes(prompt.text, prompt.offsets)
-    by_class = []
-    for name in TOKEN_CLASSES:
-        rows = [row for row, place in enumerate(places) if classes[place] == name]
-        by_class.append(torch.tensor(rows, dtype=torch.long, device=device))
-    return by_class
+    members = [[classes[place] == name for place in places] for name in TOKEN_CLASSES]
+    return torch.tensor(members).float()

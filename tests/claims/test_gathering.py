@@ -3,12 +3,10 @@
 import pandas as pd
 import pytest
 from evidence import answers, right
-from hand_written import keep
 
 from lib import paths
-from lib.claims import gather, gathering, judge, load_claims, verdict_table
+from lib.claims import gather, judge, load_claims, verdict_table
 from lib.claims.gathering import by_model
-from lib.evaluation.store import read
 from lib.figures.compare import csv_of, still_says
 from lib.profiles import load_profile
 
@@ -18,18 +16,6 @@ def test_the_families_are_judged_as_their_table_has_it(tmp_path, monkeypatch):
     verdicts = judge(load_claims(), gather(load_profile("families")))
     kept = paths.DATA / "families" / "verdicts.csv"
     assert still_says(kept, csv_of(verdict_table(verdicts)))
-
-
-def test_answers_in_a_folder_of_ones_own_are_judged_in_place_of_the_main_ones(
-    tmp_path, monkeypatch
-):
-    monkeypatch.setattr(gathering, "measure", lambda *given: {})
-    stored = read(paths.DATA / "demo" / "answers" / "main.jsonl.gz")
-    keep(tmp_path / "completions.jsonl", [row | {"correct": False} for row in stored])
-    (evidence,) = gather(load_profile("demo"), str(tmp_path)).values()
-    right_in = evidence["answers"].groupby("part").right.agg(["size", "any"])
-    assert right_in.loc["main"].tolist() == [len(stored), False]
-    assert right_in.loc["fillers", "any"]
 
 
 @pytest.mark.parametrize(

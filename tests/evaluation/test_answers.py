@@ -9,7 +9,6 @@ import pytest
 from hand_written import keep, record
 
 from lib import evaluation, paths
-from lib.errors import InputError
 from lib.evaluation import likelihood, of_profile
 from lib.evaluation import run as module
 from lib.evaluation.settings import shared_settings
@@ -44,11 +43,6 @@ def test_what_is_not_stored_is_asked_for_as_the_profile_says(asked, part, folder
     accuracy = DEMO.accuracy if part == "main" else variation(DEMO.accuracy, part)
     assert asked == [(accuracy, own["filler"], 3, paths.RESULTS / "mine" / folder)]
     assert answers.part.tolist() == [part]
-
-
-def test_a_folder_is_filled_even_where_answers_are_stored(asked, tmp_path):
-    evaluation.answers(DEMO, "fillers", tmp_path)
-    assert [folder for *_, folder in asked] == [tmp_path]
 
 
 def test_stored_answers_under_conditions_that_a_part_does_not_ask_for_stay_out():
@@ -217,10 +211,3 @@ def test_stored_rows_are_the_profiles_models_in_its_order(mine, file):
     store(mine, part, file, map(text, models))
     read = evaluation.scores if "likelihood" in file else evaluation.answers
     assert read(mine).key.tolist() == ["2", "1", "3"]
-
-
-def test_a_folder_that_is_not_there_starts_no_run(tmp_path):
-    missing = tmp_path / "runs" / "mistyped"
-    with pytest.raises(InputError, match=r"mistyped' is no folder: give that of a run"):
-        of_profile.answers(load_profile("demo"), folder=missing)
-    assert not missing.exists()
