@@ -7,7 +7,7 @@ and say what it shows.
     of_profile      what a profile asks for, by part, as it is stored or computed now
     run             completes and grades what a folder lacks: `evaluate`
     settings        what run.json records of a run, and which of it decides its numbers
-    wanted          every completion that a run asks for, by its key
+    wanted          every completion that a run asks for; what all keys and rows share
     likelihood      how likely solutions are, or answers that were drawn: `likelihoods`
     scoring         log p of texts in batches
     store           a folder of rows that grows by whole lines

@@ -1,4 +1,6 @@
-"""What a run asks for: every completion by its key."""
+"""What a run asks for: every completion by its key, and what keys and rows of answers
+and scores have in common.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple

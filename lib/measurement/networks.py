@@ -1,5 +1,6 @@
 """The networks that are measured, loaded one after another, and a step on one."""
 
+import functools
 import gc
 from dataclasses import replace
 
@@ -20,28 +21,22 @@ from lib.models.names import arm_for, resolve
 from lib.profiles import Profile
 from lib.prompts.problems import Problem, drawn_problem, stratified_sample
 
-_newest: dict[tuple, Loaded] = {}
 
-
-def load_cached(
-    spec: str, layers: int | None, dtype: str = "auto", seed: int | None = None
-) -> Loaded:
+@functools.lru_cache(maxsize=1)
+def load_cached(spec: str, layers: int | None, dtype: str, seed: int | None) -> Loaded:
     """Load the first layers of a model, None: all.
 
     Where a seed is given, the weights are fresh. Several measurements load a model
     once; only the newest is kept in memory.
     """
-    key = (spec, layers, dtype, seed)
-    if key not in _newest:
-        # Before, not after: two of these models may be more than a laptop holds.
-        free()
-        _newest[key] = load(spec, layers=layers, dtype=dtype, seed=seed)
-    return _newest[key]
+    # Before, not after: two of these models may be more than a laptop holds.
+    free()
+    return load(spec, layers=layers, dtype=dtype, seed=seed)
 
 
 def free() -> None:
     """Let go of the model that is kept, before something else is loaded."""
-    _newest.clear()
+    load_cached.cache_clear()
     gc.collect()  # hooks and configs refer to each other
     # Torch keeps what it gave back, and vLLM would not start beside it.
     torch.cuda.empty_cache()
@@ -49,7 +44,7 @@ def free() -> None:
 
 def provenance_of(spec: str, layers: int, dtype: str) -> dict[str, str]:
     """Return what the numbers of a model belong to: its name, weights and device."""
-    loaded = load_cached(spec, layers, dtype)
+    loaded = load_cached(spec, layers, dtype, None)
     return {
         "model": resolve(spec).name,
         "revision": loaded.revision,

@@ -84,7 +84,7 @@ def measured_prompt(profile: Profile, spec: str) -> dict[str, Any]:
     from lib.prompts.building import build_prompt
 
     settings = profile.attention
-    loaded = load_cached(spec, settings.layers, settings.dtype)
+    loaded = load_cached(spec, settings.layers, settings.dtype, None)
     problems = {problem.id: problem.problem for problem in load_problems("embedded")}
     build = functools.partial(
         build_prompt,
@@ -111,12 +111,12 @@ def measured_prompt(profile: Profile, spec: str) -> dict[str, Any]:
             seen = [on_one_prompt(loaded, plain, prompt, [1]) for prompt in filled]
         except InputError:
             continue
+        received = [coded(one.after) for one in seen]
+        inserted = [_texts(prompt)[prompt.spans["inserted"]] for prompt in filled]
+        ratios = [one.ratios[0].astype(float).round(4).tolist() for one in seen]
+        told = {"received": received, "inserted": inserted, "lambda": ratios}
         measured["place"] = filled[0].spans["inserted"].start
-        measured["fillers"][name] = {
-            "received": [coded(one.after) for one in seen],
-            "inserted": [_texts(prompt)[prompt.spans["inserted"]] for prompt in filled],
-            "lambda": [one.ratios[0].astype(float).round(4).tolist() for one in seen],
-        }
+        measured["fillers"][name] = told
     return measured
 
 

@@ -145,4 +145,4 @@ def test_memory_holds_one_model(tiny_checkpoint, monkeypatch):
     monkeypatch.setattr(networks, "load", counted)
     spec = str(tiny_checkpoint)
     for layers, seed in ((1, None), (1, None), (2, 0)):
-        networks.load_cached(spec, layers, seed=seed)
+        networks.load_cached(spec, layers, "auto", seed)
