@@ -64,24 +64,26 @@ def hub_errors(repo: str, revision: str | None = None) -> Iterator[None]:
     except InputError:
         raise
     except Exception as error:
-        chain = _with_causes(error)
-        refusals = [_refusal(repo, revision, cause) for cause in chain]
-        if any(isinstance(cause, UNREACHABLE) for cause in chain):
-            refusals.append(
-                f"{repo}: cannot be fetched, {constants.ENDPOINT} does not answer or"
-                " HF_HUB_OFFLINE is set; what was fetched stays: try again later, or"
-                " give a local folder, or a model that is in the cache already"
-            )
-        variable = unusable_variable()
-        if variable:
-            refusals.append(f"{repo}: cannot be fetched: {variable}")
-        for message in filter(None, refusals):
-            raise InputError(message) from error
-        raise
+        refused: BaseException = error
+        if isinstance(error, errors.LocalEntryNotFoundError):
+            # Of what is not here either the hub's own reason is told.
+            refused = error.__cause__ or error
+        reason = _refusal(repo, revision, refused)
+        if variable := unusable_variable():
+            reason = reason or f"{repo}: cannot be fetched: {variable}"
+        if not reason:
+            raise
+        raise InputError(reason) from error
 
 
 def _refusal(repo: str, revision: str | None, error: BaseException) -> str | None:
     """Return in one line why an exception hinders a fetch; None for any other."""
+    if isinstance(error, UNREACHABLE):
+        return (
+            f"{repo}: cannot be fetched, {constants.ENDPOINT} does not answer or"
+            " HF_HUB_OFFLINE is set; what was fetched stays: try again later, or give a"
+            " local folder, or a model that is in the cache already"
+        )
     match error:
         case errors.GatedRepoError():
             place = f"{constants.ENDPOINT}/{repo}"
@@ -103,14 +105,6 @@ def _refusal(repo: str, revision: str | None, error: BaseException) -> str | Non
         ):
             return f"{repo}: {' '.join(str(error).split())}"
     return disk_full(error)
-
-
-def _with_causes(error: BaseException) -> list[BaseException]:
-    """Return an exception and what it was raised from: the reason may be wrapped."""
-    chain = [error]
-    while cause := chain[-1].__cause__ or chain[-1].__context__:
-        chain.append(cause)
-    return chain
 
 
 def snapshot(repo: str, revision: str | None = None, weights: bool = True) -> Path:

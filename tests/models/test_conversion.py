@@ -145,13 +145,9 @@ def test_a_gguf_file_gives_the_models_numbers_tokenizer_and_stops(small, cache):
     loaded = load(str(small), device="cpu")
     assert (loaded.name, loaded.layers) == ("small.q8_0", LAYERS)
     assert (loaded.heads, loaded.context) == (HEADS, 256)
-    assert (
-        loaded.source.weights
-        == card(str(small)).weights
-        == "small.q8_0.gguf, dequantised"
-    )
-    revision = loaded.revision
-    assert loaded.label == f"small.q8_0 @ {revision}, {loaded.source.weights}, float32"
+    weights = "small.q8_0.gguf, dequantised"
+    assert loaded.source.weights == card(str(small)).weights == weights
+    assert loaded.label == f"small.q8_0 @ {loaded.revision}, {weights}, float32"
     # An answer ends at the turn's end and at the text's.
     stops = loaded.model.generation_config.eos_token_id
     assert stops == [TURN_END, START_TOKEN]

@@ -5,11 +5,13 @@ one line.
 import re
 import time
 
+import httpx2
 import pytest
 import torch
 from eager import outputs_of
 from families import gemma3_multimodal, of_type, save
 from hub_server import point_at
+from huggingface_hub import errors
 from safetensors.torch import load_file
 from transformers import Gemma3ForConditionalGeneration, Qwen2ForCausalLM
 
@@ -201,6 +203,16 @@ def test_a_full_disk_is_named_and_a_bug_is_not_the_hubs(monkeypatch, refused):
     assert re.match("disk full: free space in /some/cache and .*hub", message)
     with pytest.raises(TypeError, match="a bug"):
         fail(TypeError("a bug"))
+
+
+def test_of_what_is_not_in_the_cache_either_the_hubs_reason_is_told(refused):
+    def fail():
+        answer = httpx2.Response(403, request=httpx2.Request("GET", "http://hub"))
+        denied = errors.HfHubHTTPError("your token may not", response=answer)
+        with hub_errors(REPO):
+            raise errors.LocalEntryNotFoundError("not here") from denied
+
+    assert refused(fail) == f"{REPO}: your token may not"
 
 
 @pytest.mark.parametrize("layers", [None, 3])
