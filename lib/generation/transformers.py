@@ -9,7 +9,7 @@ many; large batches pay.
 
 import contextlib
 import functools
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,19 +18,17 @@ import torch
 from lib.arm.moving import Installed, installed
 from lib.attention.function import attending, without_attention
 from lib.attention.steps import Step
-from lib.errors import InputError
 from lib.generation.slots import OwnCache, SlotCache, prefill
 from lib.generation.writer import (
-    Answer,
     Completion,
     Request,
+    Row,
     Sampling,
     Writer,
-    elicitation_tokens,
 )
 from lib.models.loading import with_weights
 from lib.models.memory import free_memory
-from lib.prompts.batches import batch_tokens, in_batches, is_out_of_memory
+from lib.prompts.batches import batch_tokens, in_batches
 
 # Of the memory that is free, what the cache of all rows may take. On a GPU prefills
 # need the rest of it, on a CPU all else that the machine does.
@@ -82,58 +80,14 @@ class Engine(Writer):
         one, _ = prefill(self.model, [[0]], [range(1)])
         return sum(keys.nbytes + values.nbytes for keys, values, _ in one)
 
-    def writing(
-        self, answer: Answer, sampling: Sampling
-    ) -> Generator[list[int], int, None]:
-        """Write an answer, then what is elicited from one without a box.
 
-        Yields the tokens to feed before each next one is chosen, and is sent that.
-        """
-        feed: list[int] = []
-        while not answer.end and len(answer.written) < sampling.max_new_tokens:
-            token = yield feed
-            if token in self.stops:
-                answer.end = [token]
-                feed = []
-            else:
-                answer.written.append(token)
-                feed = [token]
-        if not sampling.elicit or self._closes_a_box("", answer.written):
-            return
-
-        feed = [*feed, *elicitation_tokens(self.tokenizer, sampling)]
-        while len(answer.elicited) < sampling.elicit_tokens:
-            token = yield feed
-            if token in self.stops:
-                return
-            answer.elicited.append(token)
-            feed = [token]
-            if self._closes_a_box(sampling.elicit, answer.elicited):
-                return
-
-
-class _Row:
-    """A request at work.
-
-    `writing` gives the tokens to `feed` before the next one is chosen, and takes that.
-    """
+class _Row(Row):
+    """A row with the generators of its own that its tokens and ARM are drawn from."""
 
     def __init__(self, engine: Engine, request: Request, sampling: Sampling):
-        self.request = request
-        self.answer = Answer()
-        self.writing = engine.writing(self.answer, sampling)
-        self.feed = next(self.writing)
-        # What its tokens are drawn from, and what ARM draws from.
+        super().__init__(engine, request, sampling)
         self.draws = torch.Generator("cpu").manual_seed(request.seed)
         self.noise = torch.Generator(engine.model.device).manual_seed(request.seed)
-
-    def take(self, token: int) -> bool:
-        """Take the next token of the answer; return whether that is finished."""
-        try:
-            self.feed = self.writing.send(token)
-        except StopIteration:
-            return True
-        return False
 
 
 @dataclass
@@ -149,7 +103,9 @@ class _Batch:
     def run(self, requests: list[Request]) -> Iterator[Completion]:
         """Yield a completion for each request as it finishes."""
         slots = self.cache.slots
-        waiting = sorted(requests, key=self._order)
+        # Prompts that begin alike become neighbours: prefilled together, their
+        # beginning is computed once.
+        waiting = sorted(requests, key=lambda request: request.input_ids)
         while waiting or self.rows:
             # A prefill stops everybody: wait until it serves a good part of the batch.
             free = slots - len(self.rows)
@@ -159,15 +115,6 @@ class _Batch:
                 yield from self._advance(begin, self._admit(admitted))
             if self.rows:
                 yield from self._advance(0, self._step())
-
-    def _order(self, request: Request) -> tuple[int, list[int]]:
-        """Say by what prompts become neighbours, which are prefilled together.
-
-        Without ARM they should share their beginning (instruction and filler), which is
-        then computed once; with ARM their length.
-        """
-        tokens = request.input_ids
-        return (len(tokens) if self.hook else 0), tokens
 
     def _let_arm_draw(self, rows: list[_Row]) -> None:
         """Let ARM draw from these rows' own generators in the next forward."""
@@ -205,21 +152,13 @@ class _Batch:
         self._let_arm_draw(self.rows)
         tokens = torch.tensor([row.feed.pop(0) for row in self.rows])
         positions = self.cache.next_positions(len(tokens), model.device)
-        try:
-            with attending(model.get_decoder(), step=Step(positions)):
-                output = model(
-                    input_ids=tokens[:, None].to(model.device),
-                    position_ids=positions[:, None],
-                    past_key_values=self.cache,
-                    use_cache=True,
-                )
-        except (MemoryError, RuntimeError) as error:
-            if not is_out_of_memory(error):
-                raise
-            raise InputError(
-                f"{len(tokens)} answers at once do not fit into memory: ask for fewer"
-                " with --batch-size"
-            ) from error
+        with attending(model.get_decoder(), step=Step(positions)):
+            output = model(
+                input_ids=tokens[:, None].to(model.device),
+                position_ids=positions[:, None],
+                past_key_values=self.cache,
+                use_cache=True,
+            )
         return output.logits[:, -1].float()
 
     def _advance(self, begin: int, logits: torch.Tensor) -> Iterator[Completion]:
@@ -241,7 +180,7 @@ class _Batch:
         for place, token in sorted(zip(ready, tokens, strict=True), reverse=True):
             row = new[place]
             if row.take(token):
-                yield self.engine._completion(row.request, self.sampling, row.answer)
+                yield row.completion()
                 self._leave(begin + place)
 
     def _leave(self, slot: int) -> None:

@@ -13,9 +13,9 @@ from typing import Any
 from lib.arm.settings import Arm
 from lib.errors import InputError
 from lib.generation.writer import (
-    Answer,
     Completion,
     Request,
+    Row,
     Sampling,
     Writer,
     chunk_size,
@@ -66,70 +66,45 @@ class Engine(Writer):
     ) -> Iterator[Completion]:
         if positions > self.room:
             self._start(positions)
+        elicitation = elicitation_tokens(self.tokenizer, sampling)
         size = chunk_size(self.batch_size)
         for begin in range(0, len(requests), size):
             chunk = requests[begin : begin + size]
-            answers = [Answer() for _ in chunk]
+            rows = [Row(self, request, sampling) for request in chunk]
+            unfinished = rows
             if sampling.max_new_tokens:  # vLLM writes one token at least
-                self._write(chunk, answers, sampling)
-            if sampling.elicit:
-                self._elicit(chunk, answers, sampling)
-            for request, answer in zip(chunk, answers, strict=True):
-                yield self._completion(request, sampling, answer)
+                unfinished = self._go_on(rows, [], sampling.max_new_tokens)
+            if unfinished:
+                self._go_on(unfinished, elicitation, sampling.elicit_tokens)
+            for row in rows:
+                yield row.completion()
 
-    def _write(
-        self, requests: list[Request], answers: list[Answer], sampling: Sampling
-    ) -> None:
-        """Let each answer go on to its end or to the limit."""
-        written = self._generate(requests, sampling.max_new_tokens, sampling)
-        for answer, tokens in zip(answers, written, strict=True):
-            if tokens[-1] in self.stops:
-                answer.end = [tokens.pop()]
-            answer.written = tokens
-
-    def _elicit(
-        self, requests: list[Request], answers: list[Answer], sampling: Sampling
-    ) -> None:
-        """Let each answer without a box go on behind the elicitation, up to its box."""
-        elicitation = elicitation_tokens(self.tokenizer, sampling)
-        unboxed = []
-        asked = []
-        for request, answer in zip(requests, answers, strict=True):
-            if not self._closes_a_box("", answer.written):
-                unboxed.append(answer)
-                ids = [*request.input_ids, *answer.written, *elicitation]
-                asked.append(Request(request.key, ids, (request.seed + 1) % 2**63))
-        written = self._generate(asked, sampling.elicit_tokens, sampling)
-        for answer, tokens in zip(unboxed, written, strict=True):
-            for token in tokens:
-                if token in self.stops:
-                    break
-                answer.elicited.append(token)
-                if self._closes_a_box(sampling.elicit, answer.elicited):
-                    break
-
-    def _generate(
-        self, requests: list[Request], limit: int, sampling: Sampling
-    ) -> list[list[int]]:
-        """Return what vLLM writes behind each prompt, up to a limit of tokens, with the
-        one that ended it.
+    def _go_on(self, rows: list[Row], elicitation: list[int], limit: int) -> list[Row]:
+        """Let vLLM write up to a limit of tokens of each row, behind what is written
+        and the elicitation, which may be none; return the rows that are not finished.
         """
-        stops = sorted(self.stops)
         prompts = []
         parameters = []
-        for request in requests:
-            prompts.append(TokensPrompt(prompt_token_ids=request.input_ids))
+        for row in rows:
+            request = row.request
+            ids = [*request.input_ids, *row.written, *elicitation]
+            prompts.append(TokensPrompt(prompt_token_ids=ids))
             how = SamplingParams(
-                temperature=sampling.temperature,
-                top_p=sampling.top_p,
+                temperature=row.sampling.temperature,
+                top_p=row.sampling.top_p,
                 max_tokens=limit,
-                seed=request.seed,
-                stop_token_ids=stops,
+                # Another one behind the elicitation, or an answer's draws would repeat.
+                seed=(request.seed + bool(elicitation)) % 2**63,
+                stop_token_ids=sorted(self.stops),
                 detokenize=False,
             )
             parameters.append(how)
         outputs = self.llm.generate(prompts, parameters, use_tqdm=False)
-        return [list(output.outputs[0].token_ids) for output in outputs]
+        return [
+            row
+            for row, output in zip(rows, outputs, strict=True)
+            if not any(map(row.take, output.outputs[0].token_ids))
+        ]
 
     def _start(self, positions: int) -> None:
         """Start vLLM with room for prompts of so many positions."""

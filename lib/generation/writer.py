@@ -1,5 +1,6 @@
 """What every engine has in common: requests go in, completions come out, and a `Writer`
-makes one of the other with its model, up to what ends an answer.
+makes one of the other with its model. How an answer goes on, and what ends it, says the
+`Row` of its request.
 
 writer = engine_class("transformers")(loaded, batch_size=8)
 completions = writer.complete([Request("key", input_ids)], Sampling(512))
@@ -9,8 +10,8 @@ import functools
 import importlib
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -94,19 +95,89 @@ def positions_after(tokenizer: Any, sampling: Sampling) -> int:
     return sampling.max_new_tokens + len(elicitation) + sampling.elicit_tokens
 
 
-@dataclass
-class Answer:
-    """An answer as an engine writes it, token by token."""
+class Row:
+    """A request at work, and its answer as it is written, token by token.
 
-    written: list[int] = field(default_factory=list)
-    end: list[int] = field(default_factory=list)  # what ended it: none at the limit
-    elicited: list[int] = field(default_factory=list)  # behind the elicitation
+    `feed` are the tokens that the model is given before the next one is chosen, which
+    `take` takes.
+    """
+
+    def __init__(self, writer: "Writer", request: Request, sampling: Sampling):
+        self.writer = writer
+        self.request = request
+        self.sampling = sampling
+        self.written: list[int] = []
+        self.end: list[int] = []  # what ended it: none at the limit
+        self.elicited: list[int] = []  # behind the elicitation
+        self.writing = self._write()
+        self.feed = next(self.writing)
+
+    def take(self, token: int) -> bool:
+        """Take the next token of the answer; return whether that is finished."""
+        try:
+            self.feed = self.writing.send(token)
+        except StopIteration:
+            return True
+        return False
+
+    def _write(self) -> Generator[list[int], int, None]:
+        """Write the answer, then what is elicited from one without a box.
+
+        Yields the tokens to feed before each next one is chosen, and is sent that.
+        """
+        sampling = self.sampling
+        stops = self.writer.stops
+        feed: list[int] = []
+        while not self.end and len(self.written) < sampling.max_new_tokens:
+            token = yield feed
+            if token in stops:
+                self.end = [token]
+                feed = []
+            else:
+                self.written.append(token)
+                feed = [token]
+        if not sampling.elicit or self._closes_a_box("", self.written):
+            return
+
+        feed = [*feed, *elicitation_tokens(self.writer.tokenizer, sampling)]
+        while len(self.elicited) < sampling.elicit_tokens:
+            token = yield feed
+            if token in stops:
+                return
+            self.elicited.append(token)
+            feed = [token]
+            if self._closes_a_box(sampling.elicit, self.elicited):
+                return
+
+    def _text(self, ids: list[int]) -> str:
+        """Return tokens as text, also special ones: what begins another turn is one."""
+        return self.writer.tokenizer.decode(ids)
+
+    def _closes_a_box(self, before: str, tokens: list[int]) -> bool:
+        """Say whether tokens behind a text leave a box closed."""
+        return last_box(before + self._text(tokens)) is not None
+
+    def completion(self) -> Completion:
+        """Return the answer as text, with the elicitation where that was appended."""
+        text = self._text(self.written)
+        if self.elicited:
+            text += self.sampling.elicit + self._text(self.elicited)
+        return Completion(
+            key=self.request.key,
+            text=text,
+            finish_reason="stop" if self.end else "length",
+            prompt_tokens=len(self.request.input_ids),
+            completion_tokens=len(self.written) + len(self.elicited),
+            elicited=bool(self.elicited),
+            token_ids=(*self.written, *self.end),
+            processor=self.writer.processor,
+        )
 
 
 class Writer(ABC):
     """What every engine knows of its model.
 
-    That is: which tokens end an answer, how much room there is, how an answer reads.
+    That is: which tokens end an answer, and how much room there is.
     Without a `batch_size` it answers as many prompts at once as memory allows; `gpus`
     are those that it may use, where there are any.
     """
@@ -166,32 +237,6 @@ class Writer(ABC):
     def processor(self) -> str:
         """What this engine computes on."""
         return processor_name(self.loaded.device)
-
-    def _decode(self, ids: list[int]) -> str:
-        """Return tokens as text, also special ones: what begins another turn is one."""
-        return self.tokenizer.decode(ids)
-
-    def _closes_a_box(self, before: str, tokens: list[int]) -> bool:
-        """Say whether tokens behind a text leave a box closed."""
-        return last_box(before + self._decode(tokens)) is not None
-
-    def _completion(
-        self, request: Request, sampling: Sampling, answer: Answer
-    ) -> Completion:
-        """Return an answer as text, with the elicitation where that was appended."""
-        text = self._decode(answer.written)
-        if answer.elicited:
-            text += sampling.elicit + self._decode(answer.elicited)
-        return Completion(
-            key=request.key,
-            text=text,
-            finish_reason="stop" if answer.end else "length",
-            prompt_tokens=len(request.input_ids),
-            completion_tokens=len(answer.written) + len(answer.elicited),
-            elicited=bool(answer.elicited),
-            token_ids=(*answer.written, *answer.end),
-            processor=self.processor,
-        )
 
 
 def chunk_size(batch_size: int | None) -> int:

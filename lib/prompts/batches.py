@@ -50,7 +50,7 @@ def in_batches(
         try:
             result = run(batch)
         except (MemoryError, RuntimeError) as error:
-            if not is_out_of_memory(error):
+            if not _is_out_of_memory(error):
                 raise
             if len(batch) == 1:
                 raise InputError(
@@ -73,7 +73,7 @@ def batch_tokens(device: str) -> int:
     return BATCH_TOKENS[device.partition(":")[0]]
 
 
-def is_out_of_memory(error: BaseException) -> bool:
+def _is_out_of_memory(error: BaseException) -> bool:
     """Say whether an error means that memory ran out, on CPU or GPU."""
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True

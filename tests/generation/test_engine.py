@@ -145,20 +145,6 @@ def test_a_prefill_that_has_no_room_takes_in_fewer_prompts(tiny, monkeypatch):
     assert complete(tiny, prompts, 4, max_new_tokens=6) == expected
 
 
-def test_a_step_that_has_no_room_says_what_to_do(tiny, monkeypatch):
-    # The first forward of a decoder in a step, and not in a prefill.
-    attending = transformers.attending
-
-    def without_room(decoder, **how):
-        if "step" in how:
-            raise torch.OutOfMemoryError("out of memory")
-        return attending(decoder, **how)
-
-    monkeypatch.setattr(transformers, "attending", without_room)
-    with pytest.raises(InputError, match=r"^2 answers at once do not fit .*batch-size"):
-        complete(tiny, requests([3, 8]), 4, max_new_tokens=6)
-
-
 def test_the_batch_keeps_within_the_memory_there_is(tiny, monkeypatch):
     # Keys and values of 3 layers with 2 heads of 8 numbers with 4 bytes.
     position = 2 * 3 * 2 * 8 * 4
