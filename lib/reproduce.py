@@ -53,7 +53,6 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
     and for a notebook that stops.
     """
     started = time.monotonic()
-    before = _pictures(profile)
     notebooks = _with_something_to_show(notebooks, profile)
     needs = [need for path in notebooks for need in NEEDS.get(path.stem, ())]
     needs = list(dict.fromkeys(needs))
@@ -79,16 +78,7 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
     if any(notebook.stem == SHOWS_VERDICTS for notebook in notebooks):
         print(f"Claims by verdict: {totals(read_verdicts(profile))}")
     seconds = time.monotonic() - started
-    print(f"Done in {seconds:.0f} s. Figures: {profile.figures}")
-    now = _pictures(profile)
-    drawn = sorted(name for name in now if now[name] != before.get(name))
-    print(f"Drawn anew: {', '.join(drawn) or 'none'}", flush=True)
-
-
-def _pictures(profile: Profile) -> dict[str, int]:
-    """Return by name when each of a profile's figures was drawn."""
-    pictures = profile.figures.glob("*.png")
-    return {path.stem: path.stat().st_mtime_ns for path in pictures}
+    print(f"Done in {seconds:.0f} s. Figures: {profile.figures}", flush=True)
 
 
 def _with_something_to_show(notebooks: list[Path], profile: Profile) -> list[Path]:

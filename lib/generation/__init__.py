@@ -7,7 +7,8 @@ An engine is a module with a `Writer` named `Engine`. Its `load` turns a model t
 loaded without weights into one that the engine can run, its `_accept` refuses what it
 cannot run, and its `_stream` writes.
 
-    writer        what every engine has in common, and an engine by its name
+    writer        what every engine has in common, how a row writes its answer, and an
+                  engine by its name
     transformers  the project's own continuous batches, on any device, also under ARM
     slots         the cache of the rows that are answered, and how prompts get there
     vllm          the same interface over vLLM, without ARM

@@ -81,8 +81,8 @@ class Engine(Writer):
         return sum(keys.nbytes + values.nbytes for keys, values, _ in one)
 
 
-class _Row(Row):
-    """A row with the generators of its own that its tokens and ARM are drawn from."""
+class _SlotRow(Row):
+    """A row in a slot, with generators of its own: of its tokens, and of ARM."""
 
     def __init__(self, engine: Engine, request: Request, sampling: Sampling):
         super().__init__(engine, request, sampling)
@@ -98,7 +98,7 @@ class _Batch:
     sampling: Sampling
     cache: Any  # SlotCache or, with one slot, OwnCache
     hook: Installed | None  # ARM
-    rows: list[_Row] = field(default_factory=list)
+    rows: list[_SlotRow] = field(default_factory=list)
 
     def run(self, requests: list[Request]) -> Iterator[Completion]:
         """Yield a completion for each request as it finishes."""
@@ -116,7 +116,7 @@ class _Batch:
             if self.rows:
                 yield from self._advance(0, self._step())
 
-    def _let_arm_draw(self, rows: list[_Row]) -> None:
+    def _let_arm_draw(self, rows: list[_SlotRow]) -> None:
         """Let ARM draw from these rows' own generators in the next forward."""
         if self.hook:
             self.hook.generators = [row.noise for row in rows]
@@ -129,7 +129,7 @@ class _Batch:
         lengths = [len(prompt) for prompt in prompts]
 
         def fill(chosen: list[int]) -> torch.Tensor:
-            rows = [_Row(self.engine, admitted[i], self.sampling) for i in chosen]
+            rows = [_SlotRow(self.engine, admitted[i], self.sampling) for i in chosen]
             own = [lengths[i] for i in chosen]
             last = [range(length - 1, length) for length in own]
             changed = own if self.hook else None

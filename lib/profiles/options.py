@@ -60,7 +60,15 @@ def arguments_of(run: Command, options: dict[str, Any]) -> list[BaseModel]:
 
     Raises InputError for what cannot be used.
     """
-    return [_model_of(model, options) for model in _models(run)]
+    models = []
+    for model in _models(run):
+        own = {
+            name: _value(name, field, options[name])
+            for name, field in model.model_fields.items()
+            if name in options
+        }
+        models.append(validated(model, own, "options", strict=False))
+    return models
 
 
 def _models(run: Command) -> Iterator[type[BaseModel]]:
@@ -76,47 +84,28 @@ def _add_option(command: Parser, name: str, field: FieldInfo) -> None:
         default = ",".join(map(str, field.default)) if is_list else field.default
         text = f"{text} (default: {default})"
 
-    kind = get_origin(field.annotation) or field.annotation
     if name == "file":
         command.add_argument(name, help=text)
-    elif kind is bool:
+    elif field.annotation is bool:
         command.add_argument(_flag(name), dest=name, action="store_true", help=text)
     else:
         # Of several models each would need a folder of its own.
-        one_of_many = name == "models"
-        read = _listed_alone if one_of_many else READERS.get(kind, str)
-        command.add_argument(
-            _flag("model" if one_of_many else name),
-            dest=name,
-            type=read,
-            required=field.is_required(),
-            help=text,
-        )
+        flag = "--model" if name == "models" else _flag(name)
+        command.add_argument(flag, dest=name, required=field.is_required(), help=text)
 
 
 def _flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _listed(text: str) -> list[str]:
-    """Return the parts of a text such as none,mless."""
-    parts = [part.strip() for part in text.split(",")]
-    return [part for part in parts if part] or [""]
-
-
-def _listed_alone(text: str) -> list[str]:
-    return [text]
-
-
-# How the text of an option becomes what its model takes, by the field's type; a model
-# reads numbers and names from texts itself.
-READERS: dict[Any, Callable[[str], Any]] = {list: _listed}
-
-
-def _model_of(model: type[BaseModel], options: dict[str, Any]) -> BaseModel:
-    """Return a model of those options that are its fields."""
-    own = {name: options[name] for name in model.model_fields if name in options}
-    for name, value in own.items():
-        if value in ("", [""]):
-            raise InputError(f"options: {name}: must not be empty")
-    return validated(model, own, "options", strict=False)
+def _value(name: str, field: FieldInfo, typed: Any) -> Any:
+    """Return what a field takes for what was typed; its model reads numbers and names
+    from texts itself.
+    """
+    if typed == "":
+        raise InputError(f"options: {name}: must not be empty")
+    if name == "models":
+        return [typed]
+    if get_origin(field.annotation) is list:
+        return [part.strip() for part in typed.split(",")]
+    return typed
