@@ -133,10 +133,14 @@ def test_a_worker_with_other_weights_refuses(
 ):
     file = tiny_checkpoint / "model.safetensors"
 
+    changed = bytearray(file.read_bytes())
+    changed[-1] ^= 1
+
     def happen(requests):
-        changed = bytearray(file.read_bytes())
-        changed[-1] ^= 1
-        file.write_bytes(changed)
+        # Both workers come here, and one may be reading.
+        whole = tmp_path / str(os.getpid())
+        whole.write_bytes(changed)
+        whole.replace(file)
 
     before_each_chunk(happen)
     message = r"a worker refuses: the worker at [\d.]+ has revision \w+, this run"
