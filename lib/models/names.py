@@ -8,7 +8,7 @@ import functools
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -60,6 +60,10 @@ class Source:
     def context(self) -> int | None:
         """Positions that prompt, inserted and new tokens share."""
         return self.config.get("max_position_embeddings")
+
+
+# What an entry of data/models.yaml may say.
+ENTRY_FIELDS = {"hub", "wheels_revision"} | {each.name for each in fields(Source)}
 
 
 def resolve(spec: str) -> Source:
@@ -121,7 +125,7 @@ def _pinned_commit(repo: str) -> str | None:
 def known_models() -> dict[str, dict]:
     """Return the entries of data/models.yaml by their short names.
 
-    Raises InputError for an entry that leads nowhere.
+    Raises InputError for an entry that leads nowhere, or says what no Source has.
     """
     path = paths.DATA / "models.yaml"
     label = paths.relative_path(path)
@@ -130,6 +134,9 @@ def known_models() -> dict[str, dict]:
         for needed in ("hub", "revision"):
             if needed not in entry:
                 raise InputError(f"{label}: {name}.{needed}: missing field")
+        for given in entry:
+            if given not in ENTRY_FIELDS:
+                raise InputError(f"{label}: {name}.{given}: unknown field")
     return entries
 
 

@@ -143,7 +143,10 @@ def test_wheels_have_no_revision_but_the_original_is_one_hub_id_away(refused):
     assert len(original.revision) == 40
 
 
-@pytest.mark.parametrize("content", ["demo: {hub: a/b}", "demo: a/b"])
+UNKNOWN_FIELD = "demo: {hub: a/b, revision: main, depth: 3}"
+
+
+@pytest.mark.parametrize("content", ["demo: {hub: a/b}", "demo: a/b", UNKNOWN_FIELD])
 def test_a_table_of_models_that_lead_nowhere_is_refused(
     tmp_path, monkeypatch, refused, content
 ):
