@@ -47,7 +47,7 @@ def run(model, folder, workers=2):
         workers=workers,
         gpus_per_worker=0,
     )
-    return evaluate(accuracy, Filler(length=5), 0, folder)
+    return evaluate(accuracy, Filler(), 0, folder)
 
 
 def lines(folder):
@@ -159,7 +159,6 @@ def test_an_interrupted_run_takes_its_cluster_along_and_continues(
         "format": "plain",
         "conditions": ",".join(CONDITIONS),
         "max-new-tokens": 12,
-        "filler-length": 5,
         "batch-size": 2,
         "workers": 2,
         "gpus-per-worker": 0,
