@@ -50,17 +50,17 @@ A, B = "accuracy-mless", "likelihood-gain"
 ANSWERS = [
     (
         [verdict(A, "x", **OPEN), verdict("points-slashes", "y", **OPEN)],
-        "right answers become certainly more frequent in 0 of 2 models that answered.",
+        "right answers become certainly more frequent in 0 of 2 models.",
     ),
     ([verdict(A, "x", **GAIN), verdict("points-slashes", "x", **OPEN)], "in 1 of 1 "),
     ([verdict(A, "x", **GAIN | NOT_HOLM)], "in 0 of 1 "),
     (
         [verdict(A, "x", **LOSS)],
-        "in 0 of 1 model that answered and certainly rarer in 1.",
+        "in 0 of 1 model and certainly rarer in 1.",
     ),
     (
         [verdict(A, **OPEN), verdict(B, "x", **LOSS), verdict(B, "y", **GAIN)],
-        "answered; a worked solution becomes certainly likelier in 1 of 2 models and"
+        "model; a worked solution becomes certainly likelier in 1 of 2 models and"
         " certainly less likely in 1.",
     ),
     (
