@@ -64,6 +64,22 @@ def test_samples_of_one_problem_are_not_independent():
     assert none["high"] - none["low"] > 35  # not as of 160
 
 
+def test_problems_of_one_template_are_not_independent():
+    widths = []
+    for name in ("embedded/{0}/{1}", "p{1}"):
+        ids = [name.format(i // 4, i) for i in range(40)]
+        records = [record("none", ids[i], i // 4 % 2 == 0) for i in range(40)]
+        none = row(summarise(frame(records)))
+        assert none["accuracy"] == 50
+        widths.append(none["high"] - none["low"])
+    assert widths[0] > 1.5 * widths[1]
+
+
+def test_a_problem_that_some_samples_solve_is_partly_solved():
+    records = [record("none", "p", sample == 0, sample) for sample in range(4)]
+    assert row(summarise(frame(records)))["accuracy"] == 25
+
+
 RATES = """
 equal
 no-box no_box

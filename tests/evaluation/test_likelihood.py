@@ -3,12 +3,15 @@ mistakes.
 """
 
 import contextlib
+import copy
 import json
+from dataclasses import replace
 
 import pytest
 import torch
 from eager import hidden_by_hand
 from families import FAMILIES, spread
+from tokenizers.processors import TemplateProcessing
 
 from lib.arm.moving import installed
 from lib.errors import InputError
@@ -211,6 +214,28 @@ def test_a_longer_solution_is_left_out_and_counted(run, capsys):
     rows = run(conditions=["none"], max_solution_tokens=3)
     assert set(rows.problem_id) == {"p2"}
     assert "2 problems have solutions of over 3 tokens" in capsys.readouterr().err
+    rows = run(conditions=["none"], max_solution_tokens=9, folder="longer")
+    assert set(rows.problem_id) == {"p0", "p2"}  # of more than 9 characters
+
+
+def test_texts_have_no_mark_of_a_beginning(tiny):
+    marked = copy.deepcopy(tiny.tokenizer)
+    mark = marked.convert_ids_to_tokens(1)
+    marked.backend_tokenizer.post_processor = TemplateProcessing(
+        single=f"{mark} $A", special_tokens=[(mark, 1)]
+    )
+    loaded = replace(tiny, tokenizer=marked)
+    settings = Likelihood(models=["demo"], conditions=["none"])
+    wanted = likelihood.texts_wanted(loaded, settings, Filler(), PROBLEMS[:1])
+    (text,) = wanted.values()
+    assert text.text == ids_of(tiny, PROBLEMS[0].solution)
+
+
+def test_each_condition_is_scored_with_its_own_view(run):
+    together = run(conditions=["mless:5", "gap", "layer-1-only"])
+    for condition, rows in together.groupby("condition"):
+        alone = run(conditions=[condition], folder=condition)
+        assert rows.nats.tolist() == pytest.approx(alone.nats.tolist(), abs=1e-3)
 
 
 @pytest.mark.parametrize(

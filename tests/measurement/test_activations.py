@@ -280,6 +280,22 @@ def test_arm_draws_anew_for_each_problem_in_all_layers(loaded, monkeypatch):
     assert found.layer.values.tolist() == [1, 2]
 
 
+def test_arm_moves_as_many_activations_as_is_asked_for(loaded):
+    few, many = (
+        measured(loaded, PROBLEMS[:1], ["arm"], [1], arm=Arm(fraction=fraction))
+        for fraction in (0, 1)
+    )
+    assert (
+        few["counts"].sel(condition="none").equals(many["counts"].sel(condition="none"))
+    )
+    assert few["counts"].sel(condition="arm").values.tolist() == (
+        few["counts"].sel(condition="none").values.tolist()
+    )
+    assert not np.array_equal(
+        many["counts"].sel(condition="arm"), many["counts"].sel(condition="none")
+    )
+
+
 def test_nan_activations_are_named(loaded):
     spoilt = load("demo", layers=2, device="cpu")
     spoilt.model.layers[1].mlp.gate_proj.weight.data[0, 0] = float("nan")

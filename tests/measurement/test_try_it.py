@@ -2,7 +2,9 @@
 one line for a mistake.
 """
 
+import copy
 import io
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -120,3 +122,12 @@ def test_the_model_answers_with_and_without_and_attends_as_before(loaded):
     pd.testing.assert_frame_equal(
         try_it.compare_fillers(loaded, PROBLEM, ["/"]), before
     )
+
+
+def test_a_model_without_a_chat_template_answers_too(loaded):
+    plain = copy.deepcopy(loaded.tokenizer)
+    plain.chat_template = None
+    table = try_it.write(
+        replace(loaded, tokenizer=plain), PROBLEM, "he", 8, max_new_tokens=4
+    )
+    assert table.answer.map(len).min() > 0
