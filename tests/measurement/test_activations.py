@@ -233,6 +233,7 @@ def test_histograms_are_sums_over_problems(of_two, shown, layer, condition):
     assert counts.sum() == expected.sum()
     # What lies on the edge of a bin may be in either.
     assert abs(counts - expected).sum() < 1e-3 * expected.sum()
+    assert of_two["counts"].dtype == np.float64  # float32 is exact to 2**24 alone
 
 
 def test_slashes_among_the_words_of_the_problem_are_none_of_its_tokens(loaded):
