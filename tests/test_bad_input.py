@@ -41,6 +41,7 @@ COMMANDS = """
 evaluate --max-new-tokens 8192 |
 SmolLM2-135M-Instruct has room for 8192 tokens, not for 0 inserted and 8192 new
 evaluate --shard 3/2 | shard '3/2': give i/n
+evaluate --shard 0/2 | shard '0/2': give i/n
 evaluate --problems math500 | MATH-500 could not be fetched
 evaluate --problems deep.jsonl | line 1: not valid JSON (maximum recursion
 evaluate --problems latin.jsonl | latin.jsonl is not UTF-8 text (byte 13)
