@@ -113,12 +113,15 @@ def signed(estimate: object, sign: str = "+") -> str:
 
 def fill(text: str, row: SimpleNamespace | Verdict) -> str:
     """Return a text with a row's fields, as {0.n} or {0.estimate:+} name them; {short}
-    is its model's short name, {word} how a verdict stands.
+    is its model's short name, {word} how a verdict stands, {dagger} its mark if it
+    does not stand once corrected.
     """
-    word = ""
+    word = dagger = ""
     if isinstance(row, Verdict):
-        word = f"{row.word} †" if row.lost else row.word
-    return text.format(row, short=short(getattr(row, "model", "")), word=word)
+        dagger = " †" if row.lost else ""
+        word = row.word + dagger
+    model = short(getattr(row, "model", ""))
+    return text.format(row, short=model, word=word, dagger=dagger)
 
 
 def lines(rows: Iterable, text: str, between: str = "\n") -> str:
