@@ -128,6 +128,15 @@ def test_what_is_planned_is_what_a_run_stores_and_nothing_is_left_then(hub, smal
     assert counts(asked) == [("tokens", 4, 0), ("draws", 8, 0)]
 
 
+def test_later_layers_are_planned_for_the_problems_that_go_through_them(hub, small):
+    attention = small.attention.model_copy(update={"map_problems": 1})
+    mapped = small.model_copy(update={"attention": attention})
+    deep = set(counts(make_plan(mapped))) - set(counts(make_plan(small)))
+    assert deep == {("attention", 3, 0)}
+    measure(mapped)
+    assert not [task for task in make_plan(mapped).tasks if task.part == "attention"]
+
+
 def test_drawn_answers_are_scored_where_they_are_partly_right(hub, small, monkeypatch):
     for module in (scorer, tasks):
         monkeypatch.setattr(
