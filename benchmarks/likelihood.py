@@ -18,7 +18,7 @@ import torch
 from measuring import in_turns, keep
 from transformers import AutoModelForCausalLM
 
-from lib.evaluation.scoring import TextToScore, log_likelihoods
+from lib.evaluation.log_probability import TextToScore, log_likelihoods
 from lib.generation.slots import logits_at
 from lib.models.loading import Loaded, load
 from lib.prompts.batches import pad

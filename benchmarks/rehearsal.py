@@ -31,7 +31,7 @@ from measuring import keep_beside
 from stand_in_hub import MODELS, StandInHub
 
 from lib.__main__ import main as command_line
-from lib.evaluation import scoring
+from lib.evaluation import log_probability
 from lib.models import loading, memory
 from lib.paths import RESULTS, json_lines
 
@@ -95,7 +95,7 @@ def watched(record: Path, free: float, killed_in: int, arguments: list[str]) -> 
     It is killed in the batch of number `killed_in`, counted from 1.
     """
     times: list[float] = []
-    check, score = loading.check_attention, scoring.log_likelihoods
+    check, score = loading.check_attention, log_probability.log_likelihoods
 
     def timed(function: Callable, *inputs: Any) -> Any:
         start = time.process_time()
@@ -114,7 +114,7 @@ def watched(record: Path, free: float, killed_in: int, arguments: list[str]) -> 
     ).start()
     memory.free_memory = lambda: int(free * GB)
     loading.check_attention = functools.partial(timed, check)
-    scoring.log_likelihoods = timed_score
+    log_probability.log_likelihoods = timed_score
     return command_line(arguments)
 
 

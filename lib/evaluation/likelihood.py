@@ -20,15 +20,15 @@ from typing import Any, cast
 import pandas as pd
 
 from lib.errors import InputError
-from lib.evaluation.pass_rates import is_divided, scored_draws
-from lib.evaluation.rows import DRAW_SCORE_FIELDS, SCORE_FIELDS, frame
-from lib.evaluation.scoring import (
+from lib.evaluation.log_probability import (
     Texts,
     TextToScore,
     require_room,
     score_key,
     score_rows,
 )
+from lib.evaluation.pass_rates import is_divided, scored_draws
+from lib.evaluation.rows import DRAW_SCORE_FIELDS, SCORE_FIELDS, frame
 from lib.evaluation.settings import (
     DECIDING,
     read_run,

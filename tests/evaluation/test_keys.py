@@ -9,7 +9,7 @@ import pytest
 
 from lib import evaluation, paths
 from lib.evaluation.likelihood import texts_wanted
-from lib.evaluation.scoring import score_key
+from lib.evaluation.log_probability import score_key
 from lib.evaluation.store import read
 from lib.evaluation.wanted import completions_wanted
 from lib.models.loading import Loaded, load_without_weights

@@ -6,7 +6,7 @@ import pytest
 import torch
 from families import FAMILIES, spread
 
-from lib.evaluation import likelihood, scoring
+from lib.evaluation import likelihood, log_probability
 from lib.models import memory
 from lib.profiles import Likelihood
 from lib.prompts.conditions import Filler
@@ -63,9 +63,9 @@ def test_scores_from_disk_are_those_of_the_whole_model(scored, capsys):
 
 
 def test_a_run_that_is_killed_goes_on_and_scores_nothing_twice(scored, monkeypatch):
-    monkeypatch.setattr(scoring, "SCORED_TOKENS", 300)
+    monkeypatch.setattr(log_probability, "SCORED_TOKENS", 300)
     keys = []
-    log_likelihoods = scoring.log_likelihoods
+    log_likelihoods = log_probability.log_likelihoods
 
     def counted(loaded, batch):
         nats = log_likelihoods(loaded, batch)
@@ -78,12 +78,12 @@ def test_a_run_that_is_killed_goes_on_and_scores_nothing_twice(scored, monkeypat
         return counted(loaded, batch)
 
     with monkeypatch.context() as patch:
-        patch.setattr(scoring, "log_likelihoods", killed_in_the_third_batch)
+        patch.setattr(log_probability, "log_likelihoods", killed_in_the_third_batch)
         with pytest.raises(KeyboardInterrupt):
             scored("run", free=0)
     before = set(keys)
     assert before
-    monkeypatch.setattr(scoring, "log_likelihoods", counted)
+    monkeypatch.setattr(log_probability, "log_likelihoods", counted)
     rows = scored("run", free=0)
     assert sorted(keys) == sorted(rows.key)
     assert len(before) < len(rows)

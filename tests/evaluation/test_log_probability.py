@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from lib.errors import InputError
-from lib.evaluation import scoring
-from lib.evaluation.scoring import require_room, score_rows
+from lib.evaluation import log_probability
+from lib.evaluation.log_probability import require_room, score_rows
 
 
 def text(problem="p", length=4, condition="none", target="solution"):
@@ -24,7 +24,9 @@ def text(problem="p", length=4, condition="none", target="solution"):
 @pytest.fixture
 def together(monkeypatch):
     """What goes through a model together: the keys of each batch."""
-    monkeypatch.setattr(scoring, "_row", lambda loaded, key, text, nats: (key, nats))
+    monkeypatch.setattr(
+        log_probability, "_row", lambda loaded, key, text, nats: (key, nats)
+    )
 
     def batches(texts):
         seen = []
@@ -33,7 +35,7 @@ def together(monkeypatch):
             seen.append("".join(batch))
             return [float(ord(key)) for key in batch]
 
-        monkeypatch.setattr(scoring, "log_likelihoods", log_likelihoods)
+        monkeypatch.setattr(log_probability, "log_likelihoods", log_likelihoods)
         rows = list(score_rows(SimpleNamespace(), texts))
         assert sorted(rows) == [(key, float(ord(key))) for key in sorted(texts)]
         return " ".join(seen)
@@ -44,7 +46,7 @@ def together(monkeypatch):
 def test_problems_go_through_all_conditions_before_the_next_ones_do(
     together, monkeypatch
 ):
-    monkeypatch.setattr(scoring, "PROBLEMS_OF_A_CHUNK", 2)
+    monkeypatch.setattr(log_probability, "PROBLEMS_OF_A_CHUNK", 2)
     texts = {
         "a": text("p1"),
         "b": text("p1", condition="gap"),
