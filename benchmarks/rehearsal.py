@@ -32,8 +32,9 @@ from stand_in_hub import MODELS, StandInHub
 
 from lib.__main__ import main as command_line
 from lib.evaluation import log_probability
+from lib.files import json_lines
 from lib.models import loading, memory
-from lib.paths import RESULTS, json_lines
+from lib.paths import RESULTS
 
 GB = 1e9
 FOLDER = RESULTS / "rehearsal"  # which is removed at the end

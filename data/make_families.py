@@ -32,6 +32,7 @@ from lib.evaluation.pass_rates import is_divided, scored_draws
 from lib.evaluation.rows import FIELDS, SCORE_FIELDS, frame
 from lib.evaluation.settings import RUN, first_difference, read_run
 from lib.evaluation.store import read
+from lib.files import write_json, write_whole
 from lib.grading.authors import correct_authors, correct_exact
 from lib.grading.pool import grade_many
 from lib.grading.status import Grade
@@ -39,7 +40,7 @@ from lib.measurement.run import measure
 from lib.measurement.shown_prompt import measure_prompts
 from lib.measurement.store import save_measured
 from lib.models.names import resolve
-from lib.paths import DATA, write_json, write_whole
+from lib.paths import DATA
 from lib.profiles import HALVES, Profile, load_profile
 from lib.statistics.intervals import ENOUGH
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from lib import paths
 from lib.errors import InputError
+from lib.files import write_whole
 
 ADDRESS = re.compile(r"https://github\.com/([\w.-]+)/([\w.-]+?)(?:\.git)?/?")
 NAMING = ("pyproject.toml", "CITATION.cff", "colab/*.ipynb")
@@ -54,7 +55,7 @@ def set_address(root: Path, url: str) -> list[str]:
             for name, other in zip(before, after, strict=True):
                 new = new.replace(name, other)
             if new != text:
-                paths.write_whole(path, new.encode())
+                write_whole(path, new.encode())
                 changed.append(path.relative_to(root).as_posix())
     return changed
 

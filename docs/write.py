@@ -19,6 +19,7 @@ from lib import paths
 from lib.claims.verdict import Verdict, models_of
 from lib.claims.verdict_tables import totals
 from lib.errors import InputError
+from lib.files import write_whole
 from lib.report.publish import addresses
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -42,7 +43,7 @@ def main() -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     for path, text in texts.items():
-        paths.write_whole(path, text.encode())
+        write_whole(path, text.encode())
     return 0
 
 

@@ -5,7 +5,7 @@ Each folder's `__init__` says what it is for. A floor imports from its own modul
 from the floors above it, and from no other room of its own floor:
 
     errors statistics paths progress
-    attention
+    files attention
     arm
     prompts models grading
     profiles generation figures
@@ -21,6 +21,7 @@ Three shapes pass between them: `measured`, one Dataset per model
 
 Where a change belongs:
 
+- paths, files: where a file lies; how it is read and written.
 - statistics: an interval, a test or another number over problems.
 - attention: how it is computed, with tokens hidden from layers; what tokens receive.
 - arm: how ARM moves activations.

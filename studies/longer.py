@@ -22,7 +22,7 @@ import pandas as pd
 from lib.evaluation.pass_rates import scored_draws
 from lib.evaluation.rows import frame
 from lib.evaluation.store import COMPLETIONS, SCORES, read
-from lib.paths import write_whole
+from lib.files import write_whole
 from lib.statistics.intervals import POINTS
 from studies.keeping import RESULTS, keep
 from studies.weights import checks

@@ -84,7 +84,7 @@ def test_a_gain_stops_every_document_and_names_the_sentence(
     gained, capsys, monkeypatch, claim, sentence
 ):
     written = []
-    monkeypatch.setattr(paths, "write_whole", lambda path, _: written.append(path))
+    monkeypatch.setattr(write, "write_whole", lambda path, _: written.append(path))
     gained(claim)
     assert write.main() == 2
     (line,) = capsys.readouterr().err.splitlines()

@@ -15,8 +15,8 @@ from lib.errors import InputError
 from lib.evaluation.of_profile import recorded_settings
 from lib.evaluation.settings import shared_settings
 from lib.evaluation.store import read
+from lib.files import write_json
 from lib.models.names import resolve
-from lib.paths import write_json
 from lib.profiles import load_profile
 
 SPEC = importlib.util.spec_from_file_location(

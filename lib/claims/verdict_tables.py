@@ -16,7 +16,8 @@ from lib import paths
 from lib.claims.verdict import Verdict
 from lib.errors import InputError
 from lib.figures.compare import csv_of, still_says
-from lib.paths import relative_path, write_whole
+from lib.files import write_whole
+from lib.paths import relative_path
 from lib.profiles import Profile
 
 KEPT = TypeAdapter(list[Verdict])

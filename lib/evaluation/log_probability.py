@@ -13,10 +13,10 @@ from lib.attention.function import hiding
 from lib.errors import InputError
 from lib.evaluation.rows import SCORE_FIELDS
 from lib.evaluation.wanted import arm_of, begun_row, key_parts
+from lib.files import settings_key
 from lib.generation.slots import prefill
 from lib.generation.writer import processor_name
 from lib.models.loading import Loaded
-from lib.paths import settings_key
 from lib.prompts.batches import in_batches
 from lib.prompts.building import Prompt
 from lib.prompts.conditions import Condition

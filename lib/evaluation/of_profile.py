@@ -21,6 +21,7 @@ from lib.evaluation.pass_rates import scored_draws
 from lib.evaluation.rows import DRAW_SCORE_FIELDS, SCORE_FIELDS, frame
 from lib.evaluation.settings import first_difference, require_same, shared_settings
 from lib.evaluation.store import SUMMARY, read
+from lib.files import read_text
 from lib.models.names import resolve
 from lib.profiles import Profile
 from lib.prompts.problems import drawn_ids
@@ -165,7 +166,7 @@ def _files_of_repository(profile: Profile, part: str) -> list[Path]:
 def _require_recorded(profile: Profile, part: str) -> None:
     """Raise InputError where the repository's rows were made with other settings."""
     path = profile.kept / RECORDED
-    every_part = json.loads(paths.read_text(path))
+    every_part = json.loads(read_text(path))
     was = every_part.get(part, {})
     difference = first_difference(was, recorded_settings(profile, part))
     if difference:

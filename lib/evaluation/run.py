@@ -19,6 +19,7 @@ from lib.evaluation.rows import FIELDS, frame
 from lib.evaluation.settings import shared_settings, versions
 from lib.evaluation.store import SUMMARY, opened
 from lib.evaluation.wanted import WantedCompletion, begun_row, completions_wanted
+from lib.files import write_json
 from lib.generation.writer import (
     Completion,
     Request,
@@ -32,7 +33,6 @@ from lib.grading.authors import correct_authors, correct_exact
 from lib.grading.pool import grade
 from lib.grading.status import Grade
 from lib.models.loading import Loaded, load_without_weights
-from lib.paths import write_json
 from lib.profiles import Accuracy
 from lib.prompts.conditions import Filler
 from lib.prompts.problems import load_problems

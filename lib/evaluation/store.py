@@ -19,7 +19,7 @@ from typing import BinaryIO, TypeVar
 from lib import progress
 from lib.errors import InputError
 from lib.evaluation.settings import RUN, require_same
-from lib.paths import read_bytes, write_json
+from lib.files import read_bytes, write_json
 
 COMPLETIONS = "completions.jsonl"
 SCORES = "scores.jsonl"

@@ -12,7 +12,8 @@ import pandas as pd
 from IPython.display import Image, Markdown, display
 
 from lib.figures.compare import csv_of, still_says
-from lib.paths import relative_path, write_whole
+from lib.files import write_whole
+from lib.paths import relative_path
 
 LEGEND_COLUMNS = 5
 

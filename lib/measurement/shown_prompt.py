@@ -20,6 +20,7 @@ import numpy as np
 
 from lib import paths
 from lib.errors import InputError
+from lib.files import write_whole
 from lib.models.names import resolve
 from lib.profiles import Profile
 from lib.profiles.profile import file_name
@@ -60,7 +61,7 @@ def measure_prompts(profile: Profile, stored: bool = True) -> None:
             continue  # there is nothing to watch
         text = json.dumps(measured, separators=(",", ":"))
         path.parent.mkdir(parents=True, exist_ok=True)
-        paths.write_whole(path, gzip.compress(text.encode(), mtime=0))
+        write_whole(path, gzip.compress(text.encode(), mtime=0))
 
 
 def _file_in(folder: Path, profile: Profile, model: str) -> Path:

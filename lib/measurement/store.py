@@ -20,9 +20,9 @@ import numpy as np
 import xarray as xr
 
 from lib.errors import InputError
+from lib.files import settings_key, write_json, write_whole
 from lib.measurement.plan import ORDER, VARIABLES, VERSIONS, PlannedStep
 from lib.models.names import arm_for, resolve
-from lib.paths import settings_key, write_json, write_whole
 from lib.profiles import Profile
 from lib.prompts.problems import drawn_problem
 

@@ -15,6 +15,7 @@ from gguf import GGUFReader
 
 from lib import paths, progress
 from lib.errors import InputError
+from lib.files import whole_folder
 from lib.models.card import gguf_parts
 from lib.models.checkpoint import checkpoint_errors, require_whole, weights_digest
 from lib.models.names import Source
@@ -52,7 +53,7 @@ def converted(source: Source, dtype: str) -> Path:
             joined.unlink(missing_ok=True)
 
     with checkpoint_errors(source.gguf):
-        return paths.whole_folder(checkpoint, fill)
+        return whole_folder(checkpoint, fill)
 
 
 def _join(parts: list[Path], joined: Path, source: Source) -> None:

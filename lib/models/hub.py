@@ -28,6 +28,7 @@ from tqdm import tqdm
 
 from lib import paths
 from lib.errors import InputError, unusable_variable
+from lib.files import whole_folder, write_json
 from lib.models.checkpoint import (
     SHARD_INDEX,
     decoder_config,
@@ -146,7 +147,7 @@ def first_layers(repo: str, layers: int, revision: str | None = None) -> Path:
         _fetch(repo, small.name, layers, partial)
 
     with hub_errors(repo, revision):
-        return paths.whole_folder(layers_folder(repo, small.name, layers), fill)
+        return whole_folder(layers_folder(repo, small.name, layers), fill)
 
 
 def layers_folder(repo: str, commit: str, layers: int) -> Path:
@@ -184,7 +185,7 @@ def _fetch(repo: str, commit: str, layers: int, folder: Path) -> None:
                 if not (folder / files[name]).is_file():
                     _write(folder / files[name], name, header.tensors[name], url, begin)
                 bar.update()
-    paths.write_json(folder / SHARD_INDEX, {"metadata": {}, "weight_map": files})
+    write_json(folder / SHARD_INDEX, {"metadata": {}, "weight_map": files})
 
 
 def _write(path: Path, name: str, tensor: TensorInfo, url: str, begin: int) -> None:

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from lib import paths
 from lib.arm.settings import Arm
 from lib.errors import InputError, unknown
+from lib.files import read_yaml
 
 # The type of the weights in memory; auto goes by the device.
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
@@ -129,7 +130,7 @@ def known_models() -> dict[str, dict]:
     """
     path = paths.DATA / "models.yaml"
     label = paths.relative_path(path)
-    entries = paths.read_yaml(path)
+    entries = read_yaml(path)
     for name, entry in entries.items():
         for needed in ("hub", "revision"):
             if needed not in entry:

@@ -16,6 +16,7 @@ from transformers.utils.logging import disable_progress_bar
 
 from lib import paths
 from lib.errors import InputError
+from lib.files import settings_key
 from lib.models import memory
 from lib.models.checkpoint import (
     require_config,
@@ -105,7 +106,7 @@ def filled(
     auto: Any = transformers.AutoModelForCausalLM if whole else transformers.AutoModel
     layers = None if whole else config.get_text_config().num_hidden_layers
     require_weights(folder)
-    place = paths.settings_key(checkpoint=str(folder), dtype=dtype)
+    place = settings_key(checkpoint=str(folder), dtype=dtype)
     with quiet():
         model, report = auto.from_pretrained(
             folder,

@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
-from lib import paths
 from lib.arm.settings import Arm
 from lib.errors import InputError, Settings, validated
+from lib.files import settings_key
 from lib.models.card import card
 from lib.models.names import Dtype, resolve
 from lib.profiles.profile import Profile, load_profile, profile_names
@@ -131,7 +131,7 @@ def _name(base: Profile, name: str | None = None, **changes: Any) -> str:
     """Return the name of a run that differs from its profile; raises InputError for
     that of a profile.
     """
-    name = name or f"{base.name}-{paths.settings_key(**changes)[:6]}"
+    name = name or f"{base.name}-{settings_key(**changes)[:6]}"
     if name in profile_names():
         raise InputError(
             f"name {name!r} is a profile of data/profiles: give another for what"

@@ -9,6 +9,7 @@ from pydantic import Field, NonNegativeInt
 
 from lib import paths
 from lib.errors import InputError, Settings, unknown, validated
+from lib.files import read_yaml
 from lib.models.names import resolve
 from lib.profiles.sections import (
     Accuracy,
@@ -145,7 +146,7 @@ def load_profile(name_or_path: str | Path) -> Profile:
         raise unknown("profile", name, shipped, "choose from {}, or give a YAML file")
 
     where = paths.relative_path(path)
-    content = paths.read_yaml(path)
+    content = read_yaml(path)
     profile = validated(Profile, content, where, context=path.parent)
 
     # Figures and results go into a folder of this name: no file may write into

@@ -16,7 +16,8 @@ from pydantic import BeforeValidator, ConfigDict, Field, NonNegativeInt
 
 from lib import paths
 from lib.errors import InputError, Settings, unknown, unusable_variable, validated
-from lib.paths import DATA, json_lines, write_whole
+from lib.files import json_lines, write_whole
+from lib.paths import DATA
 from lib.prompts.conditions import Condition
 
 EMBEDDED = DATA / "embedded.jsonl"

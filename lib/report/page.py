@@ -15,10 +15,10 @@ import jinja2
 import pandas as pd
 from markupsafe import Markup
 
-from lib import paths
 from lib.claims.verdict import Verdict, about, models_of
 from lib.claims.verdict_tables import read_verdicts
 from lib.evaluation.of_profile import stored_rows
+from lib.files import read_text, write_whole
 from lib.measurement.shown_prompt import FILLERS, prompt_file
 from lib.models.names import resolve
 from lib.profiles import Profile
@@ -61,7 +61,7 @@ def write_report(profile: Profile) -> Path:
     )
     path = folder / "index.html"
     # What a model is called or wrote may hold a lone surrogate, which UTF-8 cannot say.
-    paths.write_whole(path, page.encode("utf-8", "replace"))
+    write_whole(path, page.encode("utf-8", "replace"))
     return path
 
 
@@ -103,7 +103,7 @@ def turned_pair(profile: Profile) -> pd.Series | None:
 
 def embedded(name: str) -> Markup:
     """Return a style or a script of the templates as it is."""
-    return Markup(paths.read_text(publish.TEMPLATE_FOLDER / name))
+    return Markup(read_text(publish.TEMPLATE_FOLDER / name))
 
 
 def policy_hash(name: str) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from lib import paths
+from lib.files import read_text, read_yaml, write_whole
 from lib.profiles import Profile
 
 TEMPLATE_FOLDER = Path(__file__).parent / "templates"
@@ -21,7 +22,7 @@ def addresses() -> dict[str, str]:
     """Return where the repository and its page are published, by name; nothing before
     `make address` has set it.
     """
-    text = paths.read_text(paths.ROOT / "pyproject.toml")
+    text = read_text(paths.ROOT / "pyproject.toml")
     urls = tomllib.loads(text)["project"]["urls"]
     return {} if "OWNER" in urls["Repository"] else urls
 
@@ -32,7 +33,7 @@ def publish_figures(profile: Profile, folder: Path) -> dict[str, dict]:
     """
     if profile.figures.is_dir():
         shutil.copytree(profile.figures, folder, dirs_exist_ok=True)
-    groups = paths.read_yaml(paths.DATA / "figures.yaml").values()
+    groups = read_yaml(paths.DATA / "figures.yaml").values()
     captions = {entry["id"]: entry for group in groups for entry in group}
     drawn = {path.stem for path in profile.figures.glob("*.png")}
     return {name: caption for name, caption in captions.items() if name in drawn}
@@ -60,7 +61,7 @@ def publish_notebooks(profile: Profile, folder: Path) -> list[str]:
         source = executed if executed.is_file() else kept
         page, _ = exporter.from_filename(str(source))
         path = folder / f"{kept.stem}.html"
-        paths.write_whole(path, page.encode("utf-8", "replace"))
+        write_whole(path, page.encode("utf-8", "replace"))
         names.append(kept.stem)
     return names
 
@@ -76,7 +77,7 @@ def report_of(profile: Profile) -> Markup:
         return Markup()
     from nbconvert.filters import markdown2html
 
-    text = paths.read_text(paths.ROOT / "docs" / "report.md")
+    text = read_text(paths.ROOT / "docs" / "report.md")
     text = text.replace(f"../figures/{profile.name}/", "figures/")
     files = addresses().get("Repository")
     linked = rf"[\1]({files}/blob/main/docs/\2)" if files else r"\1"

@@ -13,8 +13,9 @@ from scipy import stats
 from lib import paths
 from lib.claims.claim import load_claims, values_of
 from lib.errors import InputError
+from lib.files import read_yaml
 
-ENTRY = paths.read_yaml(paths.DATA / "claims.yaml")["claims"][0]
+ENTRY = read_yaml(paths.DATA / "claims.yaml")["claims"][0]
 
 
 LOST_PART = {"part": "lost", "pairs": [["mless", "none"]]}

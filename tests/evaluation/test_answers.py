@@ -12,8 +12,8 @@ from lib import evaluation, paths
 from lib.evaluation import likelihood, of_profile
 from lib.evaluation import run as module
 from lib.evaluation.settings import shared_settings
+from lib.files import write_json
 from lib.models.names import resolve
-from lib.paths import write_json
 from lib.profiles import Likelihood, PassRates, Profile, load_profile, variation
 from lib.prompts.conditions import Filler
 

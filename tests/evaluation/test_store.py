@@ -14,7 +14,7 @@ import pytest
 
 from lib.errors import InputError
 from lib.evaluation.store import opened, read
-from lib.paths import write_json
+from lib.files import write_json
 
 SETTINGS = {
     "model": "tiny",
