@@ -12,7 +12,7 @@ import torch
 from families import FAMILIES, gemma3_multimodal, of_type, save
 from hub_server import point_at
 from safetensors.torch import load_file, save_file
-from transformers import AutoConfig, AutoModel, ByT5Tokenizer
+from transformers import AutoConfig, AutoModel, ByT5Tokenizer, Gemma3TextConfig
 
 from lib import paths
 from lib.models import checkpoint, memory, weights
@@ -380,6 +380,12 @@ def test_code_in_a_checkpoint_is_not_run(tiny_checkpoint):
     with_code = '{"auto_map": {"AutoConfig": "modeling_custom.C"},'
     config.write_text(config.read_text().replace("{", with_code, 1))
     load(str(tiny_checkpoint), device="cpu")
+
+
+def test_first_layers_keep_their_kinds(tmp_path):
+    kinds = ["sliding_attention"] * 2 + ["full_attention"] * 2
+    config = Gemma3TextConfig(num_hidden_layers=4, layer_types=kinds)
+    assert weights.cut_config(config, 3, tmp_path).layer_types == kinds[:3]
 
 
 def test_a_seed_draws_what_transformers_draws_and_reads_no_weights(
