@@ -15,7 +15,7 @@ import types
 
 import pytest
 
-from lib import paths
+from lib import files
 from lib.__main__ import main
 from lib.evaluation import store
 
@@ -77,7 +77,7 @@ def typed(arguments, shown, kill, most):
     os.dup2(os.open(shown, os.O_WRONLY | os.O_CREAT), sys.stderr.fileno())
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
     if kill:
-        store.os = paths.os = types.SimpleNamespace(
+        store.os = files.os = types.SimpleNamespace(
             **vars(os) | {kill[0]: dying(getattr(os, kill[0]), *kill[1:])}
         )
     sys.exit(main(arguments))
