@@ -51,7 +51,7 @@ def show(table, columns=None, digits=2):
     shown = shown.reset_index(drop=True)
 
     # An estimate and the two columns of its ends become one column of texts.
-    for name, low, high in triples(list(shown)):
+    for name, low, high in triples(shown.columns):
         sign = "+" if name in SIGNED else ""
         ends = zip(shown[name], shown.pop(low), shown.pop(high), strict=True)
         shown[name] = [
