@@ -53,6 +53,7 @@ def test_other_rows_and_columns_are_another_table():
     assert not same(TABLE, TABLE[:2])
     assert not same(TABLE, TABLE.rename(columns={"n": "N"}))
     portions = TABLE.rename(columns={"n": "p_holm_of"})
+    assert same(portions, portions)
     assert not same(portions, portions.assign(p_holm_of=1))
     assert not same(TABLE, TABLE[["value", "model", "n"]])
 
