@@ -19,7 +19,7 @@ import torch
 from measuring import in_turns, keep
 
 from lib.attention.received import received_attention
-from lib.generation.slots import prefill
+from lib.generation.cache import prefill
 from lib.generation.writer import Request, Sampling, engine_class
 from lib.models.loading import load, load_without_weights
 from lib.prompts.building import build_prompt

@@ -19,7 +19,7 @@ from measuring import in_turns, keep
 from transformers import AutoModelForCausalLM
 
 from lib.evaluation.log_probability import TextToScore, log_likelihoods
-from lib.generation.slots import logits_at
+from lib.generation.cache import logits_at
 from lib.models.loading import Loaded, load
 from lib.prompts.batches import pad
 from lib.prompts.building import build_prompt

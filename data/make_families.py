@@ -36,8 +36,8 @@ from lib.files import write_json, write_whole
 from lib.grading.authors import correct_authors, correct_exact
 from lib.grading.pool import grade_many
 from lib.grading.status import Grade
+from lib.measurement.page_prompt import measure_prompts
 from lib.measurement.run import measure
-from lib.measurement.shown_prompt import measure_prompts
 from lib.measurement.store import save_measured
 from lib.models.names import resolve
 from lib.paths import DATA

@@ -17,8 +17,8 @@ from lib import paths
 from lib.claims.verdict_tables import read_verdicts, totals
 from lib.errors import InputError
 from lib.evaluation import of_profile
+from lib.measurement.page_prompt import measure_prompts
 from lib.measurement.run import measure
-from lib.measurement.shown_prompt import measure_prompts
 from lib.plan import fetch, make_plan, refuse, summary
 from lib.profiles import PARTS, Profile, profile_names
 

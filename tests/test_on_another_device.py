@@ -9,7 +9,7 @@ from families import FAMILIES
 from lib.arm import moving
 from lib.attention.function import Recording, attending, hiding
 from lib.attention.steps import Step
-from lib.generation.slots import SlotCache, prefill
+from lib.generation.cache import SlotCache, prefill
 
 ROWS = [[7, 30, 12, 45, 9], [7, 30, 1, 77, 5]]
 

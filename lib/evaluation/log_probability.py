@@ -14,7 +14,7 @@ from lib.errors import InputError
 from lib.evaluation.rows import SCORE_FIELDS
 from lib.evaluation.wanted import arm_of, begun_row, key_parts
 from lib.files import settings_key
-from lib.generation.slots import prefill
+from lib.generation.cache import prefill
 from lib.generation.writer import processor_name
 from lib.models.loading import Loaded
 from lib.prompts.batches import in_batches

@@ -10,7 +10,7 @@ cannot run, and its `_stream` writes.
     writer        what every engine has in common, how a row writes its answer, and an
                   engine by its name
     transformers  the project's own continuous batches, on any device, also under ARM
-    slots         the cache of the rows that are answered, and how prompts get there
+    cache         the cache of the rows that are answered, and how prompts get there
     vllm          the same interface over vLLM, without ARM
     workers       either of them in many processes, on this machine or a cluster
 """

@@ -18,7 +18,7 @@ import torch
 from lib.arm.moving import Installed, installed
 from lib.attention.function import attending, without_attention
 from lib.attention.steps import Step
-from lib.generation.slots import OwnCache, SlotCache, prefill
+from lib.generation.cache import OwnCache, SlotCache, prefill
 from lib.generation.writer import (
     Completion,
     Request,

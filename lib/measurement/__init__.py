@@ -11,7 +11,7 @@ all problems, as tables.
     measured_tables    DataFrames of attention over all problems, to draw or print
     activation_tables  those of activations
     head_curves        what single heads that figures draw give each token
-    shown_prompt       one prompt under more and more of a filler, for the page
+    page_prompt        one prompt under more and more of a filler, for the page
     try_it             one prompt and any filler, live, for notebook 00
 """
 

@@ -19,7 +19,7 @@ from lib.claims.verdict import Verdict, about, models_of
 from lib.claims.verdict_tables import read_verdicts
 from lib.evaluation.of_profile import stored_rows
 from lib.files import read_text, write_whole
-from lib.measurement.shown_prompt import FILLERS, prompt_file
+from lib.measurement.page_prompt import FILLERS, prompt_file
 from lib.models.names import resolve
 from lib.profiles import Profile
 from lib.report import publish

@@ -16,7 +16,7 @@ from lib.attention.function import attending
 from lib.attention.steps import Step
 from lib.errors import InputError
 from lib.generation import transformers
-from lib.generation.slots import SlotCache
+from lib.generation.cache import SlotCache
 from lib.generation.transformers import choose
 from lib.generation.writer import (
     Request,

@@ -8,7 +8,7 @@ from families import WITHOUT_ATTENTION, save, spread
 
 from lib.attention.function import hiding
 from lib.attention.received import received_attention
-from lib.generation.slots import prefill
+from lib.generation.cache import prefill
 from lib.generation.writer import Request, Sampling, engine_class
 from lib.models.loading import load
 

@@ -11,8 +11,8 @@ import pytest
 from transformers import AutoModelForCausalLM
 
 from lib import paths, prompts
-from lib.measurement import shown_prompt
-from lib.measurement.shown_prompt import (
+from lib.measurement import page_prompt
+from lib.measurement.page_prompt import (
     MOST,
     OCTAVES,
     coded,
@@ -69,13 +69,13 @@ def test_a_stored_lambda_is_what_the_stored_bytes_say(path):
 def test_its_words_are_of_the_projects_own_problem(path):
     problems = {problem.id: problem.problem for problem in load_problems("embedded")}
     text = "".join(read(path)["tokens"]).replace(" ", "")
-    assert text.endswith(problems[shown_prompt.PROBLEM].replace(" ", ""))
+    assert text.endswith(problems[page_prompt.PROBLEM].replace(" ", ""))
 
 
 def test_the_demos_file_is_what_the_demo_model_gives_today():
     demo = load_profile("demo")
     stored = read(prompt_file(demo, "SmolLM2-135M-Instruct"))
-    measured = shown_prompt.measured_prompt(demo, "demo")
+    measured = page_prompt.measured_prompt(demo, "demo")
     assert measured["revision"] == stored["revision"]
     assert measured["tokens"] == stored["tokens"]
     for name, filler in stored["fillers"].items():
@@ -116,7 +116,7 @@ def eager(model, prompt):
 
 
 def test_what_is_measured_is_what_eager_attention_gives(own, tiny_llama):
-    measured = shown_prompt.measured_prompt(own, str(tiny_llama))
+    measured = page_prompt.measured_prompt(own, str(tiny_llama))
     slashes = measured["fillers"]["slashes"]
     step = measured["lengths"].index(55) - 1
     problems = {problem.id: problem.problem for problem in load_problems("embedded")}
@@ -125,7 +125,7 @@ def test_what_is_measured_is_what_eager_attention_gives(own, tiny_llama):
     )
     tokenizer = load(str(tiny_llama), layers=1).tokenizer
     plain, filled = (
-        prompts.build_prompt(tokenizer, problems[shown_prompt.PROBLEM], condition)
+        prompts.build_prompt(tokenizer, problems[page_prompt.PROBLEM], condition)
         for condition in ("none", "mless")
     )
     before, after = eager(model, plain), eager(model, filled)
@@ -149,7 +149,7 @@ def test_the_repositorys_file_counts_unless_all_is_measured_anew(tmp_path, monke
         asked.append(spec)
         return {"fillers": {"slashes": {}}}
 
-    monkeypatch.setattr(shown_prompt, "measured_prompt", measured_prompt)
+    monkeypatch.setattr(page_prompt, "measured_prompt", measured_prompt)
     profile = load_profile("families")
     measure_prompts(profile)
     assert asked == []
