@@ -20,7 +20,7 @@ from measuring import in_turns, keep
 
 from lib.attention.received import received_attention
 from lib.generation.cache import prefill
-from lib.generation.writer import Request, Sampling, engine_class
+from lib.generation.writer import Request, Sampling, engine_class, processor_name
 from lib.models.loading import load, load_without_weights
 from lib.prompts.building import build_prompt
 from lib.prompts.problems import load_problems
@@ -83,6 +83,7 @@ def main() -> None:
     options = parser.parse_args()
     loaded = load(options.model)
     settings = {"model": loaded.name, "dtype": loaded.dtype}
+    settings["device"] = processor_name(loaded.device)
     rows = forwards(loaded.model)
     del loaded
     row: dict = {"row": "answers"}

@@ -5,39 +5,61 @@ In other batches, or on another processor:
     python -m lib evaluate --model Qwen2.5-Coder-1.5B-Instruct --problems math500 \\
         --limit 100 --conditions none --max-new-tokens 768 --dtype bfloat16 \\
         --batch-size 30 --out runs/again
-    python -m studies.again runs/again...
+    python -m studies.again main runs/again
 
-An accuracy moves by that much with nothing changed. The second run asks as
-data/profiles/families.yaml does. Writes data/families/again.csv, a row per model,
-dtype and pair of processors, and prints it: answers with another text, right ones that
-are wrong the second time, and wrong ones that are right.
+An accuracy moves by that much with nothing changed. The second run asks as the named
+part of data/profiles/families.yaml does: main, comparisons, direct or draws. Writes
+data/families/again.csv, a row per part, model, dtype and pair of processors, and prints
+it: answers with another text, right ones that are wrong the second time, and wrong ones
+that are right. Rows of other runs stay.
 """
+
+import argparse
+from pathlib import Path
+
+import pandas as pd
 
 from lib import evaluation
 from lib.evaluation.rows import frame
+from lib.evaluation.store import read
 from lib.paths import DATA
 from lib.profiles import load_profile
-from studies.keeping import keep, rows_of_runs
+from studies.keeping import keep
 
 AGAIN = DATA / "families" / "again.csv"
-# What an answer is known by, asked once or again.
-SAME_ANSWER = ["model", "revision", "dtype", "condition", "problem_id", "sample"]
+RUNS = ["part", "model", "dtype", "processor", "processor_again"]
+CHANGES = ["other_text", "lost", "gained"]
+
+
+def compared(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per RUNS with how many answers of both there are, and CHANGES.
+
+    first, second: as `lib.evaluation.rows.frame` has completions of one part; an answer
+    has the same key in both.
+    """
+    same = ["key", "part", "model", "dtype"]
+    both = first.merge(second, on=same, suffixes=("", "_again"))
+    both["other_text"] = both.response != both.response_again
+    both["lost"] = both.right & ~both.right_again
+    both["gained"] = ~both.right & both.right_again
+    groups = both.groupby(RUNS, sort=False)
+    table = groups[CHANGES].sum().astype(int)
+    table.insert(0, "n", groups.size())
+    return table
 
 
 def main() -> None:
     """Compare the answers of all folders with the stored ones and write the table."""
-    first = evaluation.answers(load_profile("families"))
-    second = frame(rows_of_runs(__doc__, "completions*.jsonl"))
-    both = first.merge(second, on=SAME_ANSWER, suffixes=("", "_again"))
-    both["other_text"] = both.response != both.response_again
-    both["lost"] = both.right & ~both.right_again
-    both["gained"] = ~both.right & both.right_again
-
-    runs = ["model", "dtype", "processor", "processor_again"]
-    groups = both.groupby(runs, sort=False)
-    table = groups[["other_text", "lost", "gained"]].sum().astype(int)
-    table.insert(0, "n", groups.size())
-    keep(AGAIN, table.reset_index())
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("part")
+    parser.add_argument("folder", type=Path)
+    options = parser.parse_args()
+    first = evaluation.answers(load_profile("families"), options.part)
+    rows = read(*options.folder.glob("completions*.jsonl"))
+    table = compared(first, frame(rows, options.part))
+    kept = pd.read_csv(AGAIN).set_index(RUNS)[list(table)]
+    others = kept[~kept.index.isin(table.index)]
+    keep(AGAIN, pd.concat([others, table]).reset_index())
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """What rounding to bfloat16 does to the weights of sampled answers.
 
-The answers of Qwen2.5-Coder-1.5B-Instruct were drawn in bfloat16. Their scores that
-count are computed in float32, by the same weights; these are the ones in bfloat16:
+The answers of Qwen2.5-Coder-1.5B-Instruct in studies/results/shorter were drawn in
+bfloat16. Their scores there are computed in float32, by the same weights; these are the
+ones in bfloat16:
 
     python -m lib likelihood --model Qwen2.5-Coder-1.5B-Instruct --problems math500 \\
         --answers runs/draws --conditions none,mless,hidden-from-layer-1 \\
@@ -24,14 +25,12 @@ nats, and what weights say in either dtype, in points.
 
 import pandas as pd
 
-from lib import evaluation
 from lib.errors import InputError
 from lib.evaluation.answer_tables import mean_and_ends
-from lib.evaluation.of_profile import stored_rows
 from lib.evaluation.pass_rates import pass_rate_table, scored_draws
 from lib.evaluation.store import SCORES
-from lib.profiles import load_profile
 from studies.keeping import RESULTS, keep, rows_of_runs
+from studies.weights import shorter
 
 PAIRS = [("mless", "none"), ("mless", "hidden-from-layer-1")]
 # What an answer's score is known by in both dtypes.
@@ -98,10 +97,7 @@ def _points(draws: pd.DataFrame) -> pd.DataFrame:
 def main() -> None:
     """Compare the scores of all folders with the stored ones and write the table."""
     rounded = pd.DataFrame(rows_of_runs(__doc__, SCORES))
-    families = load_profile("families")
-    answers = evaluation.answers(families, "draws")
-    table = compared(answers, stored_rows(families, "draw_scores"), rounded)
-    keep(RESULTS / "bfloat16.csv", table)
+    keep(RESULTS / "bfloat16.csv", compared(*shorter(), rounded))
 
 
 if __name__ == "__main__":

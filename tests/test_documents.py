@@ -48,7 +48,7 @@ def commands():
 
 # By a claim that becomes a certain gain: what README can no longer say.
 NO_LONGER_TRUE = {
-    "points-slashes": "bring no certain gain in right answers so far",
+    "points-slashes": "bring no certain gain in right answers",
     "likelihood-gain": "they make the worked solution less likely",
     "likelihood-right": "was seen in neither of two models",
     "accuracy-example": "Counting sees large effects alone",

@@ -9,6 +9,7 @@ from lib.evaluation.pass_rates import counted, scored_draws, weighted
 from lib.evaluation.rows import frame
 from lib.prompts.problems import Problem
 from studies import (
+    again,
     authors_rule,
     bfloat16,
     hints,
@@ -210,3 +211,15 @@ def test_an_expression_that_is_repeated_equals_the_answer_and_is_not_worked_out(
     assert (of_none["accuracy"], of_none["equal"]) == (50, 50)
     assert (slashes["accuracy"], slashes["equal"]) == (0, 100)
     assert (slashes["effect"], slashes["equal_effect"]) == (-50, 50)
+
+
+def test_answers_that_are_asked_again_are_compared_by_key_and_processors():
+    first = pd.DataFrame({"key": ["a", "b", "c"], "response": ["1", "2", "3"]})
+    first = first.assign(part="main", model="tiny", dtype="float32", processor="GPU")
+    first["right"] = [True, False, True]
+    second = first.assign(processor="CPU", response=["1", "4", "5"])
+    second["right"] = [True, True, False]
+    known = second[second.key != "a"]
+    (row,) = again.compared(first, known).reset_index().to_dict("records")
+    assert (row["processor"], row["processor_again"]) == ("GPU", "CPU")
+    assert (row["n"], row["other_text"], row["lost"], row["gained"]) == (2, 2, 1, 1)

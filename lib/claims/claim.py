@@ -67,7 +67,7 @@ class Claim(BaseModel):
     reading: Literal["literal", "translated", "strict", "generous", "other", "control"]
     paper: dict[str, float] = {}
     equivalence: float | None = Field(None, gt=0)
-    margin: float | None = Field(None, gt=0)
+    odds_ratio: float | None = Field(None, gt=1)
     planned: int | None = Field(None, gt=0)
 
     @property

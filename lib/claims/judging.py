@@ -9,6 +9,7 @@ from math import isnan, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
 from lib.claims.answer_measures import POSITIVE, likelihood_differences
@@ -24,7 +25,8 @@ from lib.claims.rule import (
 )
 from lib.claims.verdict import SMALL, Control, Estimate, Verdict
 from lib.measurement.plan import TRAINED, UNIFORM, UNTRAINED
-from lib.statistics.intervals import ALPHA, Interval, interval, n_deciding
+from lib.profiles import HALVES
+from lib.statistics.intervals import ALPHA, POINTS, Interval, interval, n_deciding
 from lib.statistics.p_values import holm
 
 
@@ -112,7 +114,9 @@ def _judge_size(
     verdict: Verdict, claim: Claim, evidence: Mapping[str, Any], parts: Parts
 ) -> None:
     """Note the margin of a small effect; what is undecided and within it is small."""
-    margin = claim.margin
+    margin = None
+    if claim.odds_ratio:
+        margin = _gain_of_odds(claim.odds_ratio, evidence["draws"])
     if claim.equivalence:
         gain = _gain_of_example(claim, evidence)
         margin = claim.equivalence * gain if gain else None
@@ -123,6 +127,16 @@ def _judge_size(
     if within and verdict.verdict == "undecided":
         verdict.verdict = SMALL
         verdict.p = p_value(parts, -margin, margin)
+
+
+def _gain_of_odds(ratio: float, draws: pd.DataFrame) -> float:
+    """Return by how many points right answers without slashes become more where their
+    odds grow by a ratio.
+    """
+    without_slashes, _ = HALVES
+    without = draws.loc[draws["drawn_under"] == without_slashes, "right"]
+    share = float(without.astype(float).mean())
+    return POINTS * (ratio * share / (1 + (ratio - 1) * share) - share)
 
 
 def _gain_of_example(claim: Claim, evidence: Mapping[str, Any]) -> float | None:

@@ -33,7 +33,7 @@ def draws():
     )
 
 
-def claim_with(margin):
+def claim_with(odds_ratio):
     return Claim.model_validate(
         {
             "id": "points",
@@ -45,7 +45,7 @@ def claim_with(margin):
             "unit": "points",
             "written": "before",
             "reading": "literal",
-            "margin": margin,
+            "odds_ratio": odds_ratio,
         }
     )
 
@@ -57,10 +57,20 @@ def test_a_claim_gets_the_points_of_each_problem(draws):
 
 
 def test_an_interval_within_the_margin_is_no_effect_of_that_size(draws):
-    verdict = judge_one(claim_with(margin=5), "tiny", {"draws": draws})
-    assert verdict.verdict == SMALL and verdict.equivalence == 5
-    verdict = judge_one(claim_with(margin=0.01), "tiny", {"draws": draws})
+    # From 50 % right answers, odds of 1 to 1.5, are 60 %.
+    verdict = judge_one(claim_with(odds_ratio=1.5), "tiny", {"draws": draws})
+    assert verdict.verdict == SMALL
+    assert verdict.equivalence == pytest.approx(10)
+    verdict = judge_one(claim_with(odds_ratio=1.0001), "tiny", {"draws": draws})
     assert verdict.verdict == "undecided"
+
+
+def test_a_margin_is_that_of_the_answers_without_slashes(draws):
+    without = draws.drawn_under == "none"
+    draws.loc[without, "right"] = [True, False, False, False, False, False] * 20
+    judged = judge_one(claim_with(odds_ratio=2), "tiny", {"draws": draws})
+    # From one in six, odds of 1 to 5, to 2 to 5, which is two in seven.
+    assert judged.equivalence == pytest.approx(100 * (2 / 7 - 1 / 6))
 
 
 def test_a_condition_that_nobody_scored_cannot_be_tested(draws):
