@@ -8,9 +8,10 @@
                    digest that stands for it
     hub            a whole model from the hub, or the byte ranges of its first layers
     conversion     a GGUF model as a checkpoint in the cache
-    weights        config, tokenizer and weights as transformers reads them
+    weights        a model with the weights of a checkpoint, or with fresh ones
     memory         how much memory is free, a job's own limit included
-    loading        all of it: `load`, and `Loaded`, which is what it gives
+    loading        all of it, with config and tokenizer: `load`, and `Loaded`, which is
+                   what it gives
 
 What is known of a model without its weights is known without torch, so that a mistyped
 name, a missing wheel or a head that a model lacks is refused at once.

@@ -5,9 +5,10 @@
 
 What a whole model lacks of memory may stay on disk, from where accelerate reads it,
 matrix by matrix, in each forward. To *change* a model, see `arm`; to read its
-attention, see `attention`.
+attention, see `attention`. No code is taken from a checkpoint.
 """
 
+import functools
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,11 +19,16 @@ import transformers
 
 from lib.attention.check import check_attention
 from lib.errors import InputError
-from lib.models.checkpoint import checkpoint_errors, weights_digest
+from lib.models.checkpoint import (
+    checkpoint_errors,
+    require_config,
+    require_layers,
+    weights_digest,
+)
 from lib.models.conversion import converted
 from lib.models.hub import first_layers, snapshot
 from lib.models.names import Source, resolve
-from lib.models.weights import cut_config, drawn, filled, read_config, read_tokenizer
+from lib.models.weights import drawn, filled
 
 
 @dataclass(frozen=True)
@@ -210,3 +216,54 @@ def _found(
             folder = first_layers(source.repo, layers, source.revision)
         revision = folder.name  # the commit
     return replace(source, revision=revision), folder
+
+
+def read_config(folder: Path) -> transformers.PretrainedConfig:
+    """Return a checkpoint's config; InputError for what is none, or is quantised."""
+    require_config(folder)
+    config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
+    quantisation = getattr(config, "quantization_config", None)
+    if quantisation:
+        method = dict(quantisation).get("quant_method", "unknown")
+        raise InputError(
+            f"{folder}: config.json says that its weights are quantised ({method}),"
+            " which is not supported: take the model that was quantised"
+        )
+    return config
+
+
+# Once for all loads of a model, so that prompts made with it need not be made again.
+@functools.lru_cache(maxsize=2)
+def read_tokenizer(folder: Path) -> Any:
+    """Return a checkpoint's tokenizer; InputError for one that cannot tell the spans of
+    tokens.
+    """
+    tokenizer: Any = transformers.AutoTokenizer.from_pretrained(
+        folder, trust_remote_code=False
+    )
+    if not tokenizer.is_fast:
+        raise InputError(
+            f"{folder}: its tokenizer gives no character offsets, so token spans"
+            " cannot be exact"
+        )
+    return tokenizer
+
+
+def cut_config(
+    config: transformers.PretrainedConfig, layers: int | None, folder: Path
+) -> transformers.PretrainedConfig:
+    """Return the config of a model's decoder, which describes its first layers alone.
+
+    Raises InputError for layers that the model lacks.
+    """
+    decoder = config.get_text_config()
+    if layers is None:
+        return decoder
+    total = decoder.num_hidden_layers
+    require_layers(layers, total, str(folder))
+    for name, value in list(vars(decoder).items()):
+        is_per_layer = isinstance(value, list) and len(value) == total
+        if "layer" in name and is_per_layer:
+            setattr(decoder, name, value[:layers])
+    decoder.num_hidden_layers = layers
+    return decoder

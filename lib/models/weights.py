@@ -1,10 +1,9 @@
-"""The parts of a checkpoint, as transformers reads them: config, tokenizer, weights.
+"""A model with its weights: those of a checkpoint, or drawn as before training.
 
-Weights come from safetensors alone, and no code is taken from a checkpoint.
+Weights come from safetensors alone.
 """
 
 import contextlib
-import functools
 import logging
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,69 +14,12 @@ import transformers
 from transformers.utils.logging import disable_progress_bar
 
 from lib import paths
-from lib.errors import InputError
 from lib.files import settings_key
 from lib.models import memory
-from lib.models.checkpoint import (
-    require_config,
-    require_layers,
-    require_weights,
-    require_whole,
-)
+from lib.models.checkpoint import require_weights, require_whole
 
 # How the decoder's tensors begin in a multimodal checkpoint, and without it.
 TEXT_PREFIX = {r"^(?:model\.)?language_model\.(?:model\.)?": "model."}
-
-
-def read_config(folder: Path) -> transformers.PretrainedConfig:
-    """Return a checkpoint's config; InputError for what is none, or is quantised."""
-    require_config(folder)
-    config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
-    quantisation = getattr(config, "quantization_config", None)
-    if quantisation:
-        method = dict(quantisation).get("quant_method", "unknown")
-        raise InputError(
-            f"{folder}: config.json says that its weights are quantised ({method}),"
-            " which is not supported: take the model that was quantised"
-        )
-    return config
-
-
-# Once for all loads of a model, so that prompts made with it need not be made again.
-@functools.lru_cache(maxsize=2)
-def read_tokenizer(folder: Path) -> Any:
-    """Return a checkpoint's tokenizer; InputError for one that cannot tell the spans of
-    tokens.
-    """
-    tokenizer: Any = transformers.AutoTokenizer.from_pretrained(
-        folder, trust_remote_code=False
-    )
-    if not tokenizer.is_fast:
-        raise InputError(
-            f"{folder}: its tokenizer gives no character offsets, so token spans"
-            " cannot be exact"
-        )
-    return tokenizer
-
-
-def cut_config(
-    config: transformers.PretrainedConfig, layers: int | None, folder: Path
-) -> transformers.PretrainedConfig:
-    """Return the config of a model's decoder, which describes its first layers alone.
-
-    Raises InputError for layers that the model lacks.
-    """
-    decoder = config.get_text_config()
-    if layers is None:
-        return decoder
-    total = decoder.num_hidden_layers
-    require_layers(layers, total, str(folder))
-    for name, value in list(vars(decoder).items()):
-        is_per_layer = isinstance(value, list) and len(value) == total
-        if "layer" in name and is_per_layer:
-            setattr(decoder, name, value[:layers])
-    decoder.num_hidden_layers = layers
-    return decoder
 
 
 def drawn(

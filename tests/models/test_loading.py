@@ -16,7 +16,7 @@ from transformers import AutoConfig, AutoModel, ByT5Tokenizer, Gemma3TextConfig
 
 from lib import paths
 from lib.models import checkpoint, memory, weights
-from lib.models.loading import load, load_without_weights, with_weights
+from lib.models.loading import cut_config, load, load_without_weights, with_weights
 from lib.models.names import known_models
 
 SHARD = "model.safetensors"
@@ -385,7 +385,7 @@ def test_code_in_a_checkpoint_is_not_run(tiny_checkpoint):
 def test_first_layers_keep_their_kinds(tmp_path):
     kinds = ["sliding_attention"] * 2 + ["full_attention"] * 2
     config = Gemma3TextConfig(num_hidden_layers=4, layer_types=kinds)
-    assert weights.cut_config(config, 3, tmp_path).layer_types == kinds[:3]
+    assert cut_config(config, 3, tmp_path).layer_types == kinds[:3]
 
 
 def test_a_seed_draws_what_transformers_draws_and_reads_no_weights(
