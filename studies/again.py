@@ -19,12 +19,12 @@ from pathlib import Path
 
 import pandas as pd
 
+from benchmarks.measuring import machine
 from lib import evaluation
 from lib.evaluation.rows import frame
 from lib.evaluation.store import read
 from lib.paths import DATA
 from lib.profiles import load_profile
-from studies.keeping import keep
 
 AGAIN = DATA / "families" / "again.csv"
 RUNS = ["part", "model", "dtype", "processor", "processor_again"]
@@ -57,9 +57,11 @@ def main() -> None:
     first = evaluation.answers(load_profile("families"), options.part)
     rows = read(*options.folder.glob("completions*.jsonl"))
     table = compared(first, frame(rows, options.part))
-    kept = pd.read_csv(AGAIN).set_index(RUNS)[list(table)]
+    kept = pd.read_csv(AGAIN).set_index(RUNS)
     others = kept[~kept.index.isin(table.index)]
-    keep(AGAIN, pd.concat([others, table]).reset_index())
+    every = pd.concat([others, table.assign(**machine())])
+    every.to_csv(AGAIN)
+    print(every[list(table)].to_string())
 
 
 if __name__ == "__main__":

@@ -5,9 +5,11 @@
 Verdicts rest on the families' sampled answers. Those that were drawn first, with at
 most 512 tokens, are in studies/results/shorter: a third and more of them was cut.
 
-Writes studies/results/weights.csv and prints it: for either limit of tokens a row of
-`lib.evaluation.pass_rates.pass_rate_table` per model and pair of conditions that the
-weights allow, with how many times as many answers counting would take.
+Writes two tables and prints them. studies/results/weights.csv has for either limit of
+tokens a row of `lib.evaluation.pass_rates.pass_rate_table` per model and pair of
+conditions, with how many times as many answers counting would take; blocks.csv has
+those of slashes for the problems up to the last look at growing data, and for the
+others.
 """
 
 import pandas as pd
@@ -17,11 +19,14 @@ from lib.evaluation.pass_rates import pass_rate_table, scored_draws
 from lib.evaluation.rows import frame
 from lib.evaluation.store import read
 from lib.profiles import load_profile
+from lib.prompts.problems import Problem, sampling_order
 from lib.statistics.intervals import POINTS
 from studies.keeping import RESULTS, keep
 
 SHORTER = RESULTS / "shorter"
 SHORTER_LIMIT = 512  # tokens
+SEED = 0  # of the sample
+LAST_LOOK = 320  # problems, before all were drawn
 PAIRS = [
     ("mless", "none"),
     ("mless", "hidden-from-layer-1"),
@@ -40,21 +45,42 @@ def shorter() -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def checks(draws: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per model and pair of PAIRS that is scored and weighted.
+    """Return a row per model and pair of PAIRS that is scored.
 
     draws: as `lib.evaluation.pass_rates.scored_draws` has them. `worth` is how many
     times as many answers counting would take for an interval as narrow, `right` how
-    many % of the answers without slashes are right.
+    many % of the answers without slashes are right, `refused` whether weights are.
     """
     table = pass_rate_table(draws, PAIRS)
     by_counting = table["counted_high"] - table["counted_low"]
     by_weights = table["high"] - table["low"]
     without = draws[draws["drawn_under"] == "none"]
     right = without["right"].astype(float).groupby(without["model"]).mean()
-    table = table.assign(
-        worth=(by_counting / by_weights) ** 2, right=POINTS * table["model"].map(right)
+    return table.assign(
+        worth=(by_counting / by_weights) ** 2,
+        right=POINTS * table["model"].map(right),
+        refused=table["points"].isna(),
     )
-    return table.dropna(subset="points")
+
+
+def blocks(draws: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
+    """Return a row of `checks`, of slashes, for the first LAST_LOOK problems of the
+    sample, and one for the others.
+
+    answers: with the level of each problem, which decides its place in the sample.
+    """
+    levels = answers.drop_duplicates("problem_id").set_index("problem_id")["level"]
+    problems = [
+        Problem(unique_id=name, problem="", answer="-", level=level)
+        for name, level in levels.items()
+    ]
+    order = [problem.id for problem in sampling_order(problems, SEED)]
+    is_first = draws["problem_id"].isin(order[:LAST_LOOK])
+    parts = {
+        f"first {LAST_LOOK}": checks(draws[is_first]).head(1),
+        "others": checks(draws[~is_first]).head(1),
+    }
+    return pd.concat(parts, names=["problems"]).reset_index("problems")
 
 
 def main() -> None:
@@ -63,6 +89,8 @@ def main() -> None:
     assert families.pass_rates
     draws = evaluation.draws(families)
     assert draws is not None
+    drawn = evaluation.answers(families, "draws")
+    keep(RESULTS / "blocks.csv", blocks(draws, drawn))
     tables = {
         families.pass_rates.max_new_tokens: checks(draws),
         SHORTER_LIMIT: checks(scored_draws(*shorter())),

@@ -148,7 +148,17 @@ def test_checks_of_weights_leave_out_what_the_weights_do_not_allow():
     assert (slashes["n"], slashes["divided"], slashes["answers"]) == (30, 28, 112)
     draws.loc[2, "hidden-from-layer-1"] += 12  # one answer of p2 has all the weight
     draws.loc[8, "hidden-from-layer-1"] += 12
-    assert list(weights.checks(draws)["less"]) == ["none"]
+    refused = weights.checks(draws)
+    assert list(refused["refused"]) == [False, True]
+    assert refused["points"].isna().tolist() == [False, True]
+
+
+def test_problems_up_to_the_last_look_are_told_apart_from_the_others(monkeypatch):
+    monkeypatch.setattr(weights, "LAST_LOOK", 10)
+    answers, scores = draws_of(problems=30)
+    answers["level"] = 1
+    first, others = weights.blocks(scored_draws(answers, scores), answers).n
+    assert (first, others) == (10, 20)
 
 
 def test_simulated_answers_are_drawn_with_the_chances_that_they_are_given():

@@ -151,15 +151,20 @@ def load_claims(path: Path = CLAIMS_FILE) -> list[Claim]:
     return claims
 
 
+def missing_tables(claim: Claim, evidence: Mapping[str, Any]) -> list[str]:
+    """Return what a claim's measure asks for and a model was not asked."""
+    tables, _ = _measure_arguments(claim.measure)
+    return [table for table in tables if table not in evidence]
+
+
 def values_of(claim: Claim, evidence: Mapping[str, Any]) -> xr.DataArray:
     """Return the numbers (network, component, problem) that decide a claim.
 
     Raises Untestable where there are none.
     """
     tables, _ = _measure_arguments(claim.measure)
-    for table in tables:
-        if table not in evidence:
-            raise Untestable(f"the profile {NOTHING_KNOWN[table]}")
+    for table in missing_tables(claim, evidence):
+        raise Untestable(f"the profile {NOTHING_KNOWN[table]}")
     known = {table: evidence[table] for table in tables}
     values = MEASURES[claim.measure](**known, **claim.arguments)
     return values.transpose("network", "component", "problem")

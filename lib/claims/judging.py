@@ -13,7 +13,7 @@ import pandas as pd
 import xarray as xr
 
 from lib.claims.answer_measures import POSITIVE, likelihood_differences
-from lib.claims.claim import Claim, values_of
+from lib.claims.claim import Claim, missing_tables, values_of
 from lib.claims.rule import (
     Decision,
     Parts,
@@ -42,12 +42,17 @@ def judge(
 ) -> list[Verdict]:
     """Return a verdict per claim and model that can test it.
 
-    A claim that no model can test has one verdict, which says why.
+    A claim that no model can test has one verdict, which says why: of the first model
+    that was asked, if any was.
     """
     verdicts = []
     for claim in claims:
-        judged = [judge_one(claim, model, known) for model, known in evidence.items()]
-        verdicts += [verdict for verdict in judged if verdict.n] or judged[:1]
+        judged = {model: judge_one(claim, model, evidence[model]) for model in evidence}
+        told = [verdict for verdict in judged.values() if verdict.n]
+        if not told:
+            asked = [m for m in evidence if not missing_tables(claim, evidence[m])]
+            told = [judged[model] for model in (asked or list(evidence))[:1]]
+        verdicts += told
 
     tested = [verdict for verdict in verdicts if verdict.n]
     corrected = holm([verdict.p for verdict in tested])

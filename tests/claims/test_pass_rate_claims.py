@@ -6,7 +6,7 @@ import pytest
 
 from lib.claims.answer_measures import pass_rates
 from lib.claims.claim import Claim
-from lib.claims.judging import judge_one
+from lib.claims.judging import judge, judge_one
 from lib.claims.rule import Untestable
 from lib.claims.verdict import SMALL
 from lib.evaluation.pass_rates import point_differences
@@ -78,3 +78,13 @@ def test_a_condition_that_nobody_scored_cannot_be_tested(draws):
         pass_rates(draws, "mless", "gap")
     with pytest.raises(Untestable, match="two answers of each half"):
         pass_rates(draws[draws.drawn_under == "none"], "mless", "none")
+
+
+def test_a_claim_that_none_can_test_is_told_of_a_model_that_was_asked(draws):
+    one_half = draws[draws.drawn_under == "none"]
+    evidence = {"first": {}, "tiny": {"draws": one_half}}
+    (verdict,) = judge([claim_with(odds_ratio=1.5)], evidence)
+    assert verdict.model == "tiny"
+    assert "two answers of each half" in verdict.reason
+    (verdict,) = judge([claim_with(odds_ratio=1.5)], {"first": {}, "second": {}})
+    assert verdict.model == "first"
