@@ -18,6 +18,7 @@ from typing import get_args, get_origin
 
 import pandas as pd
 import pytest
+import torch
 import yaml
 from safetensors.torch import load_file, save_file
 
@@ -298,10 +299,26 @@ def section_of(annotation):
     return sections[0] if sections else None
 
 
+@functools.cache
+def attends_in_bfloat16():
+    """Say whether torch attends to a longer prompt in bfloat16 here.
+
+    Where a processor has AMX and ATEN_CPU_CAPABILITY says default, it fails itself.
+    """
+    query = torch.ones(1, 1, 64, 8, dtype=torch.bfloat16)
+    try:
+        torch.nn.functional.scaled_dot_product_attention(query, query, query)
+    except RuntimeError:
+        return False
+    return True
+
+
 @pytest.mark.parametrize("place, value, changed", ROWS, ids=[row[0] for row in ROWS])
 def test_a_setting_changes_its_numbers_and_no_others(
     base, folder, tmp_path, place, value, changed
 ):
+    if value == "bfloat16" and not attends_in_bfloat16():
+        pytest.skip("torch itself fails in bfloat16 with this ATEN_CPU_CAPABILITY")
     kept_under, before = base
     profile = with_change(folder, place, value)
     now = identity(profile)
