@@ -33,6 +33,10 @@ OVERHEAD = 1.4
 # The product that is timed is one of a 1.5B's MLP: rows x width times width x inner.
 ROWS, WIDTH, INNER = 128, 1536, 8960
 TRIAL_SECONDS = 2
+# What a step of generation takes beside its rows: as much as so many more of them, for
+# reading all weights, and Python's calls.
+STEP_ROWS = 8
+CALL_SECONDS = 0.0005  # of a layer
 
 
 class Files(NamedTuple):
@@ -48,6 +52,7 @@ class Shape(NamedTuple):
     whole: int
     embedding: int
     layer: int
+    depth: int  # layers of the whole
 
     def parameters(self, layers: int | None) -> int:
         """Return how many the embedding and first layers have; None: all."""
@@ -129,8 +134,9 @@ def shape_of(source: Source) -> Shape:
         sizes = compute_module_sizes(model, dtype="int8")  # a byte for each
         names = {module: name for name, module in model.named_modules()}
         embedding = sizes[names[model.get_input_embeddings()]]
-        layer = sizes[names[model.get_decoder().layers[0]]]
-        return Shape(sizes[""], embedding, layer)
+        layers = model.get_decoder().layers
+        layer = sizes[names[layers[0]]]
+        return Shape(sizes[""], embedding, layer, len(layers))
 
 
 def room_for_weights() -> int:
@@ -156,8 +162,10 @@ def memory_of(task: Task, shape: Shape) -> float:
 
 def seconds_of(task: Task, shape: Shape) -> float:
     """Return how long it takes to compute what is left of a task."""
-    operations = 2 * task.left * task.tokens * shape.multiplied(task.layers)
-    return OVERHEAD * operations / _speed(*_placement(task))
+    tokens = task.left * task.tokens + task.steps * STEP_ROWS
+    operations = 2 * tokens * shape.multiplied(task.layers)
+    calls = task.steps * shape.depth * CALL_SECONDS
+    return OVERHEAD * operations / _speed(*_placement(task)) + calls
 
 
 def _placement(task: Task) -> tuple[str, Any]:

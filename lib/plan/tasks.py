@@ -7,10 +7,10 @@ import pandas as pd
 
 from lib.evaluation.of_profile import is_stored, stored_rows
 from lib.evaluation.pass_rates import is_divided
-from lib.measurement.plan import STEPS, PlannedStep
+from lib.measurement.plan import STEPS, TRAINED, UNIFORM, PlannedStep
 from lib.measurement.store import MeasuredSteps, of_repository
 from lib.models.names import resolve
-from lib.profiles import HALVES, Accuracy, Likelihood, Profile
+from lib.profiles import HALVES, Accuracy, Attention, Likelihood, Profile
 from lib.prompts.problems import Problem, load_problems
 
 TOKEN_CHARACTERS = 2.7  # of a token
@@ -28,6 +28,7 @@ class Task(NamedTuple):
     tokens: float  # of a prompt with its answer
     dtype: str
     layers: int | None = None  # that are read; None: all
+    steps: float = 0  # in which what is left of the answers is written, batch by batch
 
     @property
     def left(self) -> int:
@@ -83,15 +84,29 @@ def _measured(
             count += of_one * len(step.conditions)
         return count
 
+    layers = sum(prompts([step]) * _layers_of(step, attention) for step in missing)
+    share = layers / (prompts(missing) * attention.layers)
     yield Task(
         part,
         spec,
         prompts=prompts(steps),
         stored=prompts(steps) - prompts(missing),
-        tokens=_prompt_tokens(profile, problems),
+        tokens=share * _prompt_tokens(profile, problems),
         dtype=attention.dtype,
         layers=None if deep else attention.layers,
     )
+
+
+def _layers_of(step: PlannedStep, attention: Attention) -> int:
+    """Return how many of the layers that are loaded a step's prompts run through; of
+    all layers it stands for all.
+    """
+    if step.network == UNIFORM:
+        return 0  # attention that is spread evenly takes no network
+    is_control = step.network != TRAINED
+    if step.measure == "affine" or (is_control and step.measure == "activations"):
+        return 1
+    return attention.layers
 
 
 def _asked(
@@ -124,7 +139,7 @@ def _asked(
         drawn = _of_these(drawn[drawn["model"] == resolve(spec).name], HALVES, problems)
         needless = 0 if fresh else (~is_divided(drawn)).sum()
         texts = len(HALVES) * texts - int(needless)
-    return Task(
+    task = Task(
         part,
         spec,
         prompts=texts * len(conditions),
@@ -132,6 +147,17 @@ def _asked(
         tokens=tokens + _prompt_tokens(profile, problems),
         dtype=section.dtype,
     )
+    if isinstance(section, Accuracy):
+        task = task._replace(steps=_steps(section, task.left))
+    return task
+
+
+def _steps(accuracy: Accuracy, answers: int) -> float:
+    """Return in how many steps so many answers are written: a row that ends makes room
+    for the next one, and the longest goes on to the limit.
+    """
+    batches = answers / (accuracy.batch_size or max(1, answers))
+    return accuracy.max_new_tokens * max(1, SHARE_WRITTEN * batches)
 
 
 def _of_these(

@@ -173,8 +173,6 @@ def test_the_repositorys_own_answers_need_no_model(hub):
 def test_time_is_that_of_the_products_of_what_is_left(hub, small):
     planned = make_plan(small, parts=["attention", "likelihood"])
     attention, likelihood = planned.tasks
-    # The filler has 55 tokens, and a problem 16 characters.
-    assert attention.tokens == pytest.approx(tasks.PROMPT_TOKENS + 55 + 16 / 2.7)
     shape = shape_of(card(OPEN))
     operations = [
         2 * attention.prompts * attention.tokens * 2 * shape.layer,
@@ -182,6 +180,34 @@ def test_time_is_that_of_the_products_of_what_is_left(hub, small):
     ]
     expected = [sizes.OVERHEAD * number / SPEED for number in operations]
     assert list(planned.seconds.values()) == pytest.approx(expected)
+
+
+def test_answers_take_steps_as_long_as_the_longest_of_a_batch(hub, small):
+    (task,) = make_plan(small, parts=["main"]).tasks
+    limit = small.accuracy.max_new_tokens
+    assert task.left == 6 and task.steps == limit  # one batch
+    two = small.accuracy.model_copy(update={"batch_size": 1})
+    planned = make_plan(small.model_copy(update={"accuracy": two}), parts=["main"])
+    (task,) = planned.tasks
+    assert task.steps == limit * 6 * tasks.SHARE_WRITTEN
+    shape = shape_of(card(OPEN))
+    rows = task.left * task.tokens + task.steps * sizes.STEP_ROWS
+    products = sizes.OVERHEAD * 2 * rows * shape.whole / SPEED
+    calls = task.steps * shape.depth * sizes.CALL_SECONDS
+    assert planned.seconds[task] == pytest.approx(products + calls)
+
+
+def test_evenly_spread_attention_takes_no_time_and_notebooks_do(hub, small):
+    attention, controls = make_plan(small, parts=["attention", "controls"]).tasks
+    prompt = tasks.PROMPT_TOKENS + 55 + 16 / 2.7
+    # Through two layers: three insertions; through one: the fit, and in the controls
+    # activations under three conditions.
+    assert attention.tokens == pytest.approx(prompt * (3 * 2 + 1) / (4 * 2))
+    through = 3 * (3 * 2 + 1 + 3)
+    assert controls.tokens == pytest.approx(prompt * through / (2 * (3 * 7 + 3)))
+    planned = make_plan(small, parts=["tokens"])
+    assert "about 1 minute where" in summary(planned)
+    assert "about 2 minutes" in summary(planned._replace(seconds={"a": 60}))
 
 
 @pytest.mark.parametrize(
