@@ -18,6 +18,7 @@ from lib.claims.verdict import Verdict
 from lib.claims.verdict_tables import stored_verdicts
 from lib.errors import InputError
 from lib.evaluation import answer_tables
+from lib.evaluation.of_profile import stored_rows
 from lib.figures.tables import triples
 from lib.profiles import (
     Accuracy,
@@ -122,6 +123,22 @@ def accuracy_at_once() -> list[SimpleNamespace]:
     table = answer_tables.summarise(answers)
     of_none = table[table.condition == "none"]
     return as_rows(of_none[["model", "n", "accuracy", "low", "high"]])
+
+
+@functools.cache
+def by_processor() -> SimpleNamespace:
+    """Return of the sampled answers, and of their scores, how many there are, and how
+    many of them a GPU computed.
+    """
+    families = load_profile("families")
+    answers = evaluation.answers(families, "draws").processor
+    scored = stored_rows(families, "draw_scores").processor
+    return SimpleNamespace(
+        answers=len(answers),
+        on_gpu=int(answers.str.startswith("NVIDIA").sum()),
+        scores=len(scored),
+        scored_on_gpu=int(scored.str.startswith("NVIDIA").sum()),
+    )
 
 
 @functools.cache

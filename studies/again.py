@@ -6,12 +6,15 @@ In other batches, or on another processor:
         --limit 100 --conditions none --max-new-tokens 768 --dtype bfloat16 \\
         --batch-size 30 --out runs/again
     python -m studies.again main runs/again
+    python -m studies.again draw_scores runs/scored-again
 
 An accuracy moves by that much with nothing changed. The second run asks as the named
 part of data/profiles/families.yaml does: main, comparisons, direct or draws. Writes
 data/families/again.csv, a row per part, model, dtype and pair of processors, and prints
 it: answers with another text, right ones that are wrong the second time, and wrong ones
-that are right. Rows of other runs stay.
+that are right. Rows of other runs stay. For scores of sampled answers that another
+processor computed, it writes studies/results/scores_again.csv: by how many nats they
+differ at most under each condition.
 """
 
 import argparse
@@ -21,12 +24,15 @@ import pandas as pd
 
 from benchmarks.measuring import machine
 from lib import evaluation
+from lib.evaluation.of_profile import stored_rows
 from lib.evaluation.rows import frame
 from lib.evaluation.store import read
 from lib.paths import DATA
 from lib.profiles import load_profile
+from studies.keeping import RESULTS, keep
 
 AGAIN = DATA / "families" / "again.csv"
+SCORES_AGAIN = RESULTS / "scores_again.csv"
 RUNS = ["part", "model", "dtype", "processor", "processor_again"]
 CHANGES = ["other_text", "lost", "gained"]
 
@@ -48,13 +54,34 @@ def compared(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
+def scores_compared(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per model, condition and pair of processors with how many scores
+    both have computed, and the largest difference in nats.
+
+    first, second: a row per score, as a run of `likelihood` has them.
+    """
+    same = ["key", "model", "condition", "dtype"]
+    both = first.merge(second, on=same, suffixes=("", "_again"))
+    both = both[both.processor != both.processor_again]
+    both["difference"] = (both.nats - both.nats_again).abs()
+    runs = ["model", "condition", "dtype", "processor", "processor_again"]
+    groups = both.groupby(runs, sort=False).difference
+    return groups.agg(n="size", largest="max")
+
+
 def main() -> None:
-    """Compare the answers of all folders with the stored ones and write the table."""
+    """Compare the rows of a folder with the stored ones and write the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("part")
     parser.add_argument("folder", type=Path)
     options = parser.parse_args()
-    first = evaluation.answers(load_profile("families"), options.part)
+    families = load_profile("families")
+    if options.part == "draw_scores":
+        rows = pd.DataFrame(read(*options.folder.glob("scores*.jsonl")))
+        table = scores_compared(stored_rows(families, options.part), rows)
+        keep(SCORES_AGAIN, table.reset_index())
+        return
+    first = evaluation.answers(families, options.part)
     rows = read(*options.folder.glob("completions*.jsonl"))
     table = compared(first, frame(rows, options.part))
     kept = pd.read_csv(AGAIN).set_index(RUNS)

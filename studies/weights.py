@@ -25,7 +25,6 @@ from studies.keeping import RESULTS, keep
 
 SHORTER = RESULTS / "shorter"
 SHORTER_LIMIT = 512  # tokens
-SEED = 0  # of the sample
 LAST_LOOK = 320  # problems, before all were drawn
 PAIRS = [
     ("mless", "none"),
@@ -63,18 +62,19 @@ def checks(draws: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def blocks(draws: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
+def blocks(draws: pd.DataFrame, answers: pd.DataFrame, seed: int) -> pd.DataFrame:
     """Return a row of `checks`, of slashes, for the first LAST_LOOK problems of the
     sample, and one for the others.
 
-    answers: with the level of each problem, which decides its place in the sample.
+    answers: with the level of each problem, which decides its place in the sample
+    that the seed draws.
     """
     levels = answers.drop_duplicates("problem_id").set_index("problem_id")["level"]
     problems = [
         Problem(unique_id=name, problem="", answer="-", level=level)
         for name, level in levels.items()
     ]
-    order = [problem.id for problem in sampling_order(problems, SEED)]
+    order = [problem.id for problem in sampling_order(problems, seed)]
     is_first = draws["problem_id"].isin(order[:LAST_LOOK])
     parts = {
         f"first {LAST_LOOK}": checks(draws[is_first]).head(1),
@@ -90,7 +90,7 @@ def main() -> None:
     draws = evaluation.draws(families)
     assert draws is not None
     drawn = evaluation.answers(families, "draws")
-    keep(RESULTS / "blocks.csv", blocks(draws, drawn))
+    keep(RESULTS / "blocks.csv", blocks(draws, drawn, families.seed))
     tables = {
         families.pass_rates.max_new_tokens: checks(draws),
         SHORTER_LIMIT: checks(scored_draws(*shorter())),

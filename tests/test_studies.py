@@ -157,7 +157,7 @@ def test_problems_up_to_the_last_look_are_told_apart_from_the_others(monkeypatch
     monkeypatch.setattr(weights, "LAST_LOOK", 10)
     answers, scores = draws_of(problems=30)
     answers["level"] = 1
-    first, others = weights.blocks(scored_draws(answers, scores), answers).n
+    first, others = weights.blocks(scored_draws(answers, scores), answers, seed=0).n
     assert (first, others) == (10, 20)
 
 
@@ -233,3 +233,16 @@ def test_answers_that_are_asked_again_are_compared_by_key_and_processors():
     (row,) = again.compared(first, known).reset_index().to_dict("records")
     assert (row["processor"], row["processor_again"]) == ("GPU", "CPU")
     assert (row["n"], row["other_text"], row["lost"], row["gained"]) == (2, 2, 1, 1)
+
+
+def test_scores_that_are_computed_again_are_told_apart_by_the_condition():
+    first = pd.DataFrame({"key": ["a", "b", "c"], "nats": [-1.0, -2.0, -3.0]})
+    first["condition"] = ["none", "none", "arm"]
+    first = first.assign(model="tiny", dtype="float32", processor="GPU")
+    second = first.assign(processor="CPU", nats=[-1.5, -1.75, -3.0])
+    none, arm = again.scores_compared(first, second).reset_index().to_dict("records")
+    assert (none["condition"], none["n"], none["largest"]) == ("none", 2, 0.5)
+    assert (arm["condition"], arm["n"], arm["largest"]) == ("arm", 1, 0)
+    assert (arm["processor"], arm["processor_again"]) == ("GPU", "CPU")
+    # What one processor computed twice says nothing of two.
+    assert again.scores_compared(first, first).empty

@@ -50,7 +50,11 @@ def judge(
         judged = {model: judge_one(claim, model, evidence[model]) for model in evidence}
         told = [verdict for verdict in judged.values() if verdict.n]
         if not told:
-            asked = [m for m in evidence if not missing_tables(claim, evidence[m])]
+            asked = [
+                model
+                for model, known in evidence.items()
+                if not missing_tables(claim, known)
+            ]
             told = [judged[model] for model in (asked or list(evidence))[:1]]
         verdicts += told
 

@@ -15,7 +15,7 @@ from lib.measurement.attention import (
     measure_tokens,
     prompts_of,
 )
-from lib.measurement.plan import SEEDS, TRAINED, UNIFORM, PlannedStep
+from lib.measurement.plan import SEEDS, UNIFORM, PlannedStep
 from lib.models.loading import Loaded, load
 from lib.models.names import arm_for, resolve
 from lib.profiles import Profile
@@ -81,7 +81,7 @@ def run_step(
         measured = measure_affine(network, prompts)
     else:
         arm = arm_for(spec)
-        seen = layers if step.network == TRAINED else [1]
+        seen = layers[: step.depth(len(layers))]
         measured = measure_activations(
             network, prompts, seen, arm=arm, seed=profile.seed
         )

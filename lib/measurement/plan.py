@@ -144,6 +144,15 @@ class PlannedStep(NamedTuple):
     measure: str
     conditions: tuple[str, ...]
 
+    def depth(self, layers: int) -> int:
+        """Return how many of the loaded layers its prompts run through."""
+        if self.network == UNIFORM:
+            return 0  # attention that is spread evenly takes no network
+        is_control = self.network != TRAINED
+        if self.measure == "affine" or (is_control and self.measure == "activations"):
+            return 1
+        return layers
+
 
 # What may be asked for: the drawn prompt; attention and activations of the trained
 # network; both of the other networks.

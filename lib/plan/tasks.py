@@ -7,10 +7,10 @@ import pandas as pd
 
 from lib.evaluation.of_profile import is_stored, stored_rows
 from lib.evaluation.pass_rates import is_divided
-from lib.measurement.plan import STEPS, TRAINED, UNIFORM, PlannedStep
+from lib.measurement.plan import STEPS, PlannedStep
 from lib.measurement.store import MeasuredSteps, of_repository
 from lib.models.names import resolve
-from lib.profiles import HALVES, Accuracy, Attention, Likelihood, Profile
+from lib.profiles import HALVES, Accuracy, Likelihood, Profile
 from lib.prompts.problems import Problem, load_problems
 
 TOKEN_CHARACTERS = 2.7  # of a token
@@ -84,7 +84,7 @@ def _measured(
             count += of_one * len(step.conditions)
         return count
 
-    layers = sum(prompts([step]) * _layers_of(step, attention) for step in missing)
+    layers = sum(prompts([step]) * step.depth(attention.layers) for step in missing)
     share = layers / (prompts(missing) * attention.layers)
     yield Task(
         part,
@@ -95,18 +95,6 @@ def _measured(
         dtype=attention.dtype,
         layers=None if deep else attention.layers,
     )
-
-
-def _layers_of(step: PlannedStep, attention: Attention) -> int:
-    """Return how many of the layers that are loaded a step's prompts run through; of
-    all layers it stands for all.
-    """
-    if step.network == UNIFORM:
-        return 0  # attention that is spread evenly takes no network
-    is_control = step.network != TRAINED
-    if step.measure == "affine" or (is_control and step.measure == "activations"):
-        return 1
-    return attention.layers
 
 
 def _asked(
