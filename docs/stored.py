@@ -14,6 +14,7 @@ from pydantic.fields import FieldInfo
 
 from lib import evaluation, paths
 from lib.claims import verdict
+from lib.claims.judging import gain_of_odds
 from lib.claims.verdict import Verdict
 from lib.claims.verdict_tables import stored_verdicts
 from lib.errors import InputError
@@ -29,7 +30,7 @@ from lib.profiles import (
     load_profile,
 )
 from lib.prompts.conditions import Filler
-from lib.statistics.intervals import ENOUGH
+from lib.statistics.intervals import ENOUGH, POINTS
 
 # What writes a csv, by the beginning of its path.
 WRITTEN_BY = {
@@ -123,6 +124,21 @@ def accuracy_at_once() -> list[SimpleNamespace]:
     table = answer_tables.summarise(answers)
     of_none = table[table.condition == "none"]
     return as_rows(of_none[["model", "n", "accuracy", "low", "high"]])
+
+
+def paper_gains(rate: float) -> list[float]:
+    """Return in points what each gain by slashes in the paper's Tables 1 and 5 is for a
+    model with this rate of right answers in %, by its odds ratio.
+    """
+    tables = yaml.safe_load((paths.DATA / "paper.yaml").read_text())
+    rows = [*tables["table1"]["values"].values(), *tables["table5"]["values"].values()]
+    gains = []
+    for row in rows:
+        without, with_slashes = row["none"], row["mless"]
+        odds = without / (POINTS - without)
+        ratio = with_slashes / (POINTS - with_slashes) / odds
+        gains.append(gain_of_odds(ratio, rate))
+    return sorted(gains)
 
 
 @functools.cache

@@ -125,7 +125,7 @@ def _judge_size(
     """Note the margin of a small effect; what is undecided and within it is small."""
     margin = None
     if claim.odds_ratio:
-        margin = _gain_of_odds(claim.odds_ratio, evidence["draws"])
+        margin = gain_of_odds(claim.odds_ratio, _rate(evidence["draws"]))
     if claim.equivalence:
         gain = _gain_of_example(claim, evidence)
         margin = claim.equivalence * gain if gain else None
@@ -138,14 +138,19 @@ def _judge_size(
         verdict.p = p_value(parts, -margin, margin)
 
 
-def _gain_of_odds(ratio: float, draws: pd.DataFrame) -> float:
-    """Return by how many points right answers without slashes become more where their
-    odds grow by a ratio.
+def gain_of_odds(ratio: float, rate: float) -> float:
+    """Return by how many points a rate of right answers, in %, grows where their odds
+    grow by a ratio.
     """
+    share = rate / POINTS
+    return POINTS * ratio * share / (1 + (ratio - 1) * share) - rate
+
+
+def _rate(draws: pd.DataFrame) -> float:
+    """Return how many % of the answers that were drawn without slashes are right."""
     without_slashes, _ = HALVES
-    without = draws.loc[draws["drawn_under"] == without_slashes, "right"]
-    share = float(without.astype(float).mean())
-    return POINTS * (ratio * share / (1 + (ratio - 1) * share) - share)
+    right = draws.loc[draws["drawn_under"] == without_slashes, "right"]
+    return POINTS * float(right.astype(float).mean())
 
 
 def _gain_of_example(claim: Claim, evidence: Mapping[str, Any]) -> float | None:
