@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from benchmarks.measuring import machine
-from lib.evaluation.store import read
+from lib.store import read
 
 RESULTS = Path(__file__).parent / "results"
 

@@ -15,9 +15,8 @@ import types
 
 import pytest
 
-from lib import files
+from lib import files, store
 from lib.__main__ import main
-from lib.evaluation import store
 
 # Where each of several runs dies: a function of os, which of its calls, and how far
 # that comes. In this order they meet an empty folder, one with settings alone, half a

@@ -60,8 +60,8 @@ likelihood | --max-solution-tokens 7 | likelihood.max_solution_tokens
 reproduce | --only 1,02 | notebooks
 reproduce | --fresh | fresh
 reproduce | --model org/m | name attention.models attention.panels accuracy.models
-reproduce | --limit 3 | name stored_as attention.limit accuracy.limit PARTS
-reproduce | --name mine | name stored_as
+reproduce | --limit 3 | name attention.limit accuracy.limit PARTS
+reproduce | --name mine | name
 reproduce | --dtype bfloat16 | name attention.dtype accuracy.dtype
 reproduce | --engine vllm | name accuracy.engine
 reproduce | --workers 2 | accuracy.workers

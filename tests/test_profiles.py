@@ -210,9 +210,8 @@ def test_fewer_problems_go_everywhere_and_more_to_no_part(limit, of_fillers):
     assert run.attention.example == "embedded/draw/159"
     families = run_profile("families", limit=limit)
     assert families.likelihood.limit == families.pass_rates.limit == limit
-    # Of its own models it is a part of what is stored, of another it is not.
-    assert families.stored_as == "families"
-    assert run_profile("families", model="demo", limit=limit).stored_as is None
+    # What is stored is of all problems: a run that differs has nothing of it.
+    assert not families.stored
 
 
 def test_another_dtype_is_not_that_of_likelihoods_and_pass_rates():

@@ -80,7 +80,6 @@ PROBLEMS = [
 CHANGES = """
 name | other |
 description | other |
-stored_as | other |
 seed | 1 | measured answers sampling scores draws
 filler.length | 7 | measured answers scores draws (sampling)
 filler.position | end | measured answers scores draws (sampling)

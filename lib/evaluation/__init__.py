@@ -6,12 +6,11 @@ and say what it shows.
 
     of_profile       what a profile asks for, by part, as it is stored or computed now
     run              completes and grades what a folder lacks: `evaluate`
-    settings         what run.json records of a run, and which of it decides its numbers
+    settings         which settings of a run decide its numbers, as run.json has them
     wanted           every completion that a run asks for; what all keys and rows share
     likelihood       how likely solutions are, or answers that were drawn: `likelihoods`
     log_probability  log p of texts in batches
-    store            a folder of rows that grows by whole lines
-    rows             the fields of a row, and answers as a frame
+    rows             files of rows, their fields, and answers as a frame
     answer_tables    what answers and likelihoods show: accuracy, effects, graders, nats
     sample_tables    what several samples of an answer show
     pass_rates       what drawn answers show that were scored

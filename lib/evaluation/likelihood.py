@@ -28,16 +28,13 @@ from lib.evaluation.log_probability import (
     score_rows,
 )
 from lib.evaluation.pass_rates import is_divided, scored_draws
-from lib.evaluation.rows import DRAW_SCORE_FIELDS, SCORE_FIELDS, frame
+from lib.evaluation.rows import DRAW_SCORE_FIELDS, SCORE_FIELDS, SCORES, frame
 from lib.evaluation.settings import (
     DECIDING,
-    read_run,
-    require_same,
     run_settings,
     shared_settings,
     versions,
 )
-from lib.evaluation.store import SCORES, opened, read
 from lib.evaluation.wanted import prompt_of
 from lib.models.loading import Loaded, load_without_weights, with_weights
 from lib.models.names import resolve
@@ -51,6 +48,7 @@ from lib.prompts.problems import (
     sampling_order,
     solved_problems,
 )
+from lib.store import opened, read, read_run, require_same
 
 # What the gold answer follows where no reasoning is given.
 BEFORE_ANSWER = "The final answer is $\\boxed{"

@@ -18,13 +18,12 @@ import pandas as pd
 from lib import paths
 from lib.errors import InputError
 from lib.evaluation.pass_rates import scored_draws
-from lib.evaluation.rows import DRAW_SCORE_FIELDS, SCORE_FIELDS, frame
-from lib.evaluation.settings import first_difference, require_same, shared_settings
-from lib.evaluation.store import SUMMARY, read
+from lib.evaluation.rows import DRAW_SCORE_FIELDS, SCORE_FIELDS, SUMMARY, frame
+from lib.evaluation.settings import shared_settings
 from lib.files import read_text
 from lib.models.names import resolve
 from lib.profiles import Profile
-from lib.prompts.problems import drawn_ids
+from lib.store import first_difference, read, require_same
 
 # What the repository's rows of each part were made with, beside them.
 RECORDED = "settings.json"
@@ -133,8 +132,7 @@ def _rows_of_models(profile: Profile, part: str, section: Any) -> list[dict]:
 
 
 def _rows_of_origin(profile: Profile, part: str, section: Any) -> list[dict]:
-    """Return the rows of a part from where they lie; of a run that is a part of what
-    the repository keeps, those of so many problems.
+    """Return the rows of a part from where they lie.
 
     Raises InputError for a place that was made with other settings.
     """
@@ -146,12 +144,7 @@ def _rows_of_origin(profile: Profile, part: str, section: Any) -> list[dict]:
         return read(*sorted(folder.glob(f"{stem}*.jsonl")))
 
     _require_recorded(profile, part)
-    rows = read(*_files_of_repository(profile, part))
-    if profile.stored_as:
-        ids = [row["problem_id"] for row in rows]
-        kept = drawn_ids(ids, section.limit, profile.seed)
-        rows = [row for row in rows if row["problem_id"] in kept]
-    return rows
+    return read(*_files_of_repository(profile, part))
 
 
 def _files_of_repository(profile: Profile, part: str) -> list[Path]:

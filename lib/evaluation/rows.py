@@ -6,6 +6,9 @@ import pandas as pd
 
 from lib.errors import InputError
 
+COMPLETIONS = "completions.jsonl"
+SCORES = "scores.jsonl"
+SUMMARY = "summary.json"  # written when a run of completions is whole
 FIELDS = [  # of a line of completions.jsonl
     # 16 hex digits that stand for all that the completion depends on.
     "key",

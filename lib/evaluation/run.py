@@ -15,9 +15,8 @@ import torch
 
 from lib.errors import InputError, PartlyDone
 from lib.evaluation.answer_tables import summarise
-from lib.evaluation.rows import FIELDS, frame
+from lib.evaluation.rows import COMPLETIONS, FIELDS, SUMMARY, frame
 from lib.evaluation.settings import shared_settings, versions
-from lib.evaluation.store import SUMMARY, opened
 from lib.evaluation.wanted import WantedCompletion, begun_row, completions_wanted
 from lib.files import write_json
 from lib.generation.writer import (
@@ -36,6 +35,7 @@ from lib.models.loading import Loaded, load_without_weights
 from lib.profiles import Accuracy
 from lib.prompts.conditions import Filler
 from lib.prompts.problems import load_problems
+from lib.store import opened
 
 if TYPE_CHECKING:
     from lib.generation.workers import Workers
@@ -78,7 +78,7 @@ def evaluate(
     environment |= versions()
 
     failed = 0
-    with opened(folder, settings, environment, shard) as store:
+    with opened(folder, settings, environment, shard, file=COMPLETIONS) as store:
         if any(store.missing(wanted) for _, wanted in wanted_of_models):
             (Path(folder) / SUMMARY).unlink(missing_ok=True)
         for loaded, wanted in wanted_of_models:

@@ -3,7 +3,7 @@ all problems, as tables.
 
     plan               the variables, networks and steps: what there is to measure
     run                all that a profile measures, as far as it is lacking: `measure`
-    store              a model's measurements, a file a step, and as one
+    store              a model's measurements, a row a step, and as one
     networks           the networks, trained and untrained, one after another
     attention          λ and what else insertions change in what tokens receive
     activations        what insertions and ARM change in the first MLP's activations

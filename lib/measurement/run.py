@@ -13,12 +13,17 @@ from collections.abc import Sequence
 
 import xarray as xr
 
-from lib.errors import InputError
 from lib.measurement.plan import MEASURED_PARTS, STEPS, PlannedStep
-from lib.measurement.store import MeasuredSteps, of_repository, save_measured
+from lib.measurement.store import (
+    STEPS_FILE,
+    MeasuredSteps,
+    of_repository,
+    row_of,
+)
 from lib.models.names import resolve
 from lib.profiles import Profile
 from lib.prompts.problems import load_problems
+from lib.store import opened
 
 
 def measure(
@@ -48,30 +53,23 @@ def measure(
 def _completed(profile: Profile, spec: str, steps: Sequence[PlannedStep]) -> xr.Dataset:
     """Return what steps give of a model; what is missing of it is measured.
 
-    What was measured with other weights, in another dtype or on another device is then
-    measured again.
+    Raises InputError where other steps here are of other weights, or were measured in
+    another dtype or on another device.
     """
     here = MeasuredSteps(profile, spec)
-    measured = here.read(steps)
-    if not here.missing(steps):
-        return measured
-
-    from lib.measurement import networks  # and with it torch
-
-    attention = profile.attention
-    problems = load_problems(
-        attention.problems, limit=attention.limit, seed=profile.seed
-    )
-    try:
-        here.begin(networks.provenance_of(spec, attention.layers, attention.dtype))
-        for step in here.missing(steps):
-            dataset = networks.run_step(profile, spec, step, problems)
-            save_measured(here.file(step), dataset)
-    finally:
-        networks.free()
-    measured = here.read(steps)
     if here.missing(steps):
-        raise InputError(
-            f"{here.folder} was changed by another run meanwhile: start this one again"
+        from lib.measurement import networks  # and with it torch
+
+        attention = profile.attention
+        problems = load_problems(
+            attention.problems, limit=attention.limit, seed=profile.seed
         )
-    return measured
+        provenance = networks.provenance_of(spec, attention.layers, attention.dtype)
+        try:
+            with opened(here.folder, provenance, file=STEPS_FILE) as store:
+                for key, step in store.missing(here.wanted(steps)).items():
+                    dataset = networks.run_step(profile, spec, step, problems)
+                    store.append(row_of(key, dataset))
+        finally:
+            networks.free()
+    return here.read(steps)

@@ -1,33 +1,34 @@
-"""What is kept of a model's measurements: a file a step here, one in the repository.
+"""What is kept of a model's measurements: a row a step here, a file in the repository.
 
-A step's file lies in results/PROFILE/measured/MODEL, and its name is a key of all that
-decides its numbers: what was measured under other settings has another name and is not
-found. Beside these files `provenance.json` says of which weights, in which dtype and on
-which device they are. data/PROFILE/MODEL.nc, which the repository keeps, has all steps
-of a model as one, with rounded numbers.
+The rows lie in results/PROFILE/measured/MODEL (`lib.store`). A step's key stands for
+all settings that decide its numbers: what was measured under others is not found. The
+folder's run.json says of which weights, in which dtype and on which device they are.
+data/PROFILE/MODEL.nc, which the repository keeps, has all steps of a model as one, with
+rounded numbers.
 """
 
+import base64
 import hashlib
 import io
 import json
-import shutil
-import sys
 from collections import ChainMap
 from collections.abc import Hashable, Sequence
 from pathlib import Path
 
-import numpy as np
 import xarray as xr
 
 from lib.errors import InputError
-from lib.files import settings_key, write_json, write_whole
+from lib.files import read_bytes, settings_key, write_whole
 from lib.measurement.plan import ORDER, VARIABLES, VERSIONS, PlannedStep
 from lib.models.names import arm_for, resolve
+from lib.paths import relative_path
 from lib.profiles import Profile
 from lib.prompts.problems import drawn_problem
+from lib.store import read, read_run
 
+STEPS_FILE = "steps.jsonl"
 NETCDF_ENGINE = "h5netcdf"
-DIGEST = hashlib.sha256().digest_size  # bytes at the end of each file
+DIGEST = hashlib.sha256().digest_size  # bytes behind each dataset
 
 
 class MeasuredSteps:
@@ -37,56 +38,50 @@ class MeasuredSteps:
         """Raises InputError for problems that cannot be read, or lack the example."""
         attention = profile.attention
         self.folder = profile.measured_in(resolve(spec).name)
-        self.about = self.folder / "provenance.json"
         self.example = drawn_problem(
             attention.problems, attention.example, attention.limit, profile.seed
         ).id
         self.settings = settings_of(profile, spec, self.example)
 
-    def file(self, step: PlannedStep) -> Path:
-        """Return where a step is kept."""
-        own = self.settings[step.measure]
-        key = settings_key(step=step, all=self.settings["all"], own=own)
-        return self.folder / f"{key}.nc"
+    def wanted(self, steps: Sequence[PlannedStep]) -> dict[str, PlannedStep]:
+        """Return steps by the keys of their rows."""
+        keys = {}
+        for step in steps:
+            own = self.settings[step.measure]
+            key = settings_key(step=step, all=self.settings["all"], own=own)
+            keys[key] = step
+        return keys
+
+    def rows(self) -> dict[str, dict]:
+        """Return the rows that are there, by key."""
+        file = self.folder / STEPS_FILE
+        rows = read(file) if file.is_file() else []
+        return {row["key"]: row for row in rows}
 
     def missing(self, steps: Sequence[PlannedStep]) -> list[PlannedStep]:
         """Return the steps that are not there."""
-        if not self.provenance():
-            return list(steps)
-        return [step for step in steps if not self.file(step).is_file()]
-
-    def provenance(self) -> dict[str, str]:
-        """Return of which weights, dtype and device the steps are, if there are any."""
-        return json.loads(self.about.read_text()) if self.about.is_file() else {}
-
-    def begin(self, provenance: dict[str, str]) -> None:
-        """Drop what is not of these weights, dtype and device; raises InputError."""
-        if self.provenance() == provenance:
-            return
-        shutil.rmtree(self.folder, ignore_errors=True)
-        write_json(self.about, provenance)
+        rows = self.rows()
+        return [step for key, step in self.wanted(steps).items() if key not in rows]
 
     def read(self, steps: Sequence[PlannedStep]) -> xr.Dataset:
-        """Return what is there of these steps, as one.
-
-        A damaged file is removed and named: its step is missing from now on.
-        """
-        datasets = []
-        for step in steps:
-            file = self.file(step)
-            try:
-                datasets.append(read_measured(file))
-            except ValueError:
-                file.unlink()
-                message = f"{file} is damaged: it is measured again"
-                print(message, file=sys.stderr, flush=True)
-            except FileNotFoundError:
-                continue
+        """Return what is there of these steps, as one."""
+        rows = self.rows()
+        keys = [key for key in self.wanted(steps) if key in rows]
+        together = joined([dataset_of(rows[key], self.folder) for key in keys])
         settings = json.dumps(self.settings)
-        together = joined(datasets)
         return together.assign_attrs(
-            self.provenance(), example=self.example, settings=settings
+            read_run(self.folder), example=self.example, settings=settings
         )
+
+
+def row_of(key: str, measured: xr.Dataset) -> dict:
+    """Return what a step gave as a row."""
+    return {"key": key, "dataset": base64.b64encode(encoded(measured)).decode()}
+
+
+def dataset_of(row: dict, folder: Path) -> xr.Dataset:
+    """Return what `row_of` made a row of, of a folder; InputError for a damaged one."""
+    return decoded(base64.b64decode(row["dataset"]), folder / STEPS_FILE)
 
 
 def of_repository(profile: Profile, spec: str) -> xr.Dataset:
@@ -97,13 +92,7 @@ def of_repository(profile: Profile, spec: str) -> xr.Dataset:
     measured under other settings.
     """
     path = profile.kept_measurements(resolve(spec).name)
-    try:
-        measured = read_measured(path)
-    except (OSError, ValueError) as error:
-        reason = " ".join(str(error).split())
-        raise InputError(f"{path} cannot be read: {reason}") from error
-    if profile.stored_as:
-        measured = _part_of(measured, profile)
+    measured = read_measured(path)
     example = profile.attention.example or measured.example
     if json.loads(measured.settings) != settings_of(profile, spec, example):
         command = f"python -m lib reproduce {profile.options} --fresh"
@@ -112,21 +101,6 @@ def of_repository(profile: Profile, spec: str) -> xr.Dataset:
             f" {command}"
         )
     return measured
-
-
-def _part_of(measured: xr.Dataset, profile: Profile) -> xr.Dataset:
-    """Return what was measured of as many problems as the profile asks for.
-
-    Those that went through all layers come first. Histograms stay those of all.
-    """
-    limit = profile.attention.limit
-    deep = measured["lambda"].isel(layer=-1).notnull()
-    is_deep = deep.any([dim for dim in deep.dims if dim != "problem"])
-    deep_first = np.argsort(~is_deep.values, stable=True)
-    kept = np.sort(deep_first[:limit])
-    settings = json.loads(measured.settings)
-    settings["all"]["limit"] = limit
-    return measured.isel(problem=kept).assign_attrs(settings=json.dumps(settings))
 
 
 def settings_of(profile: Profile, spec: str, example: str | None) -> dict[str, dict]:
@@ -150,15 +124,17 @@ def settings_of(profile: Profile, spec: str, example: str | None) -> dict[str, d
 
 
 def read_measured(path: Path) -> xr.Dataset:
-    """Return what a file holds; a damaged one raises ValueError."""
-    content = path.read_bytes()
-    if hashlib.sha256(content[:-DIGEST]).digest() != content[-DIGEST:]:
-        raise ValueError("it is damaged")
-    return xr.load_dataset(io.BytesIO(content), engine=NETCDF_ENGINE).drop_encoding()
+    """Return what a file holds; raises InputError for a damaged one."""
+    return decoded(read_bytes(path), path)
 
 
 def save_measured(path: Path, measured: xr.Dataset) -> None:
     """Replace the file by these measurements; raises InputError."""
+    write_whole(path, encoded(measured))
+
+
+def encoded(measured: xr.Dataset) -> bytes:
+    """Return measurements as NetCDF, each variable with its meaning, and its digest."""
     measured = measured.copy()
     meanings = ChainMap(*VARIABLES.values())
     encoding: dict[Hashable, dict] = {}
@@ -168,7 +144,18 @@ def save_measured(path: Path, measured: xr.Dataset) -> None:
             encoding[name] = {"zlib": True, "complevel": 6, "shuffle": True}
     content = bytes(measured.to_netcdf(None, engine=NETCDF_ENGINE, encoding=encoding))
     # NetCDF has no checksum of the whole; what follows its end is read by nobody else.
-    write_whole(path, content + hashlib.sha256(content).digest())
+    return content + hashlib.sha256(content).digest()
+
+
+def decoded(content: bytes, place: Path) -> xr.Dataset:
+    """Return what `encoded` made bytes of; InputError naming the place of damaged
+    ones.
+    """
+    if hashlib.sha256(content[:-DIGEST]).digest() != content[-DIGEST:]:
+        raise InputError(
+            f"{relative_path(place)} is damaged: delete it, and it is measured again"
+        )
+    return xr.load_dataset(io.BytesIO(content), engine=NETCDF_ENGINE).drop_encoding()
 
 
 def joined(datasets: Sequence[xr.Dataset]) -> xr.Dataset:

@@ -75,8 +75,6 @@ def run_profile(profile: str, model=None, limit=None, name=None, **how: Any) -> 
     changes.pop("workers", None)  # which change no result
     if changes:
         content["name"] = _name(base, **changes)
-        if changes.keys() <= {"limit", "name"}:
-            content["stored_as"] = base.stored_as or base.name
     return validated(Profile, content, f"profile {profile}, overridden")
 
 

@@ -46,12 +46,6 @@ class Profile(Settings):
         None, description="which answers are drawn, scored and weighted; none if null"
     )
 
-    stored_as: str | None = Field(
-        None,
-        pattern=FOLDER_NAME,
-        description="whose stored numbers this is a part of; its own if null",
-    )
-
     @property
     def parts(self) -> dict[str, Any]:
         """What is answered and scored, by the name of each part: its settings."""
@@ -78,8 +72,8 @@ class Profile(Settings):
 
     @property
     def kept(self) -> Path:
-        """Where the repository keeps what this run is all or a part of."""
-        return paths.DATA / (self.stored_as or self.name)
+        """Where the repository keeps what a profile of its own gave."""
+        return paths.DATA / self.name
 
     @property
     def figures(self) -> Path:

@@ -196,13 +196,6 @@ def stratified_sample(problems: list[Problem], limit: int, seed: int) -> list[Pr
     return [problem for problem in problems if problem.id in chosen]
 
 
-def drawn_ids(ids: Iterable[str], limit: int | None, seed: int) -> set[str]:
-    """Return so many of the ids of problems whose texts and levels are not at hand, all
-    for None; a larger limit keeps those of a smaller one.
-    """
-    return set(sorted(set(ids), key=lambda name: _rank(name, seed))[:limit])
-
-
 def _rank(problem_id: str, seed: int) -> bytes:
     # By a hash the same problems are drawn in every version of Python and for every
     # order of the file.

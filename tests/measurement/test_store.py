@@ -17,9 +17,10 @@ from lib.arm.settings import Arm
 from lib.errors import InputError
 from lib.measurement import networks, plan, run, store
 from lib.measurement.run import measure
-from lib.measurement.store import MeasuredSteps, joined, save_measured
+from lib.measurement.store import STEPS_FILE, MeasuredSteps, joined, save_measured
 from lib.profiles import load_profile, run_profile
 from lib.prompts.conditions import Filler
+from lib.store import read
 
 NAME = "tiny-llama"
 
@@ -110,15 +111,6 @@ def test_steps_are_joined_in_order_with_nan_and_empty_parts():
     assert together.part.values.tolist() == ["", "word"]
 
 
-def test_steps_that_another_run_drops_meanwhile_are_not_passed_over(
-    profile, monkeypatch
-):
-    # Of other weights, say: it begins the folder anew behind this run's back.
-    monkeypatch.setattr(run, "save_measured", lambda *_: None)
-    with pytest.raises(InputError, match="changed by another run meanwhile"):
-        measure(profile)
-
-
 def test_what_is_there_is_not_measured_again(whole, profile, steps, monkeypatch):
     tokens = measure(profile, "tokens")[NAME]
     assert set(tokens) == set(plan.VARIABLES["tokens"])
@@ -133,55 +125,36 @@ def test_what_is_there_is_not_measured_again(whole, profile, steps, monkeypatch)
 
 
 def test_an_interruption_loses_one_step(profile, steps, monkeypatch):
-    saved = []
+    kept = []
 
-    def save_one(path, measured):
-        if saved:
+    def keep_one(key, measured):
+        if kept:
             raise KeyboardInterrupt
-        save_measured(path, measured)
-        saved.append(path)
+        kept.append(key)
+        return store.row_of(key, measured)
 
     with monkeypatch.context() as patch:
-        patch.setattr(run, "save_measured", save_one)
+        patch.setattr(run, "row_of", keep_one)
         with pytest.raises(KeyboardInterrupt):
             measure(profile, "attention")
-    (file,) = saved
-    before = file.stat().st_mtime_ns
+    first, *others = read(profile.measured_in(NAME) / STEPS_FILE)
+    assert [first["key"]] == kept
+    assert not others
     measure(profile, "attention")
-    assert file.stat().st_mtime_ns == before
+    assert read(profile.measured_in(NAME) / STEPS_FILE)[0] == first
     _, lost, again, *_ = steps()
     assert again == lost
 
 
-def test_what_is_of_another_provenance_is_dropped(profile):
-    here = MeasuredSteps(profile, *profile.attention.models)
-    provenance = {"revision": "1", "dtype": "float32", "device": "cpu"}
-    here.begin(provenance)
-    file = here.file(plan.STEPS[0])
-    save_measured(file, xr.Dataset())
-    here.begin(provenance)
-    assert plan.STEPS[0] not in here.missing(plan.STEPS)
-    for name in provenance:
-        save_measured(file, xr.Dataset())
-        here.begin(provenance | {name: "another"})
-        assert plan.STEPS[0] in here.missing(plan.STEPS)
-    # What lost its provenance counts for nothing.
-    save_measured(file, xr.Dataset())
-    here.about.unlink()
-    assert plan.STEPS[0] in here.missing(plan.STEPS)
-
-
-def test_other_weights_are_measured_again(profile, tiny_checkpoint):
-    before = measure(profile, "tokens", "attention")[NAME]
+def test_steps_of_other_weights_are_refused(profile, tiny_checkpoint):
+    before = measure(profile, "tokens")[NAME]
     model = LlamaForCausalLM.from_pretrained(tiny_checkpoint)
     model.model.layers[0].self_attn.q_proj.weight.data[0, 0] += 50
     model.save_pretrained(tiny_checkpoint)
-    after = measure(profile, "tokens", "attention", "activations")[NAME]
-    assert after.revision != before.revision
-    here = {"network": "trained", "condition": "mless", "layer": 1}
-    change = abs(after["lambda"].sel(here).values - before["lambda"].sel(here).values)
-    assert (change > 1e-4).any()
-    assert not np.array_equal(after.received.values, before.received.values)
+    # What is there is read without the weights, and nothing joins it.
+    assert measure(profile, "tokens")[NAME].revision == before.revision
+    with pytest.raises(InputError, match=f'revision = "{before.revision}", not "'):
+        measure(profile, "tokens", "attention")
 
 
 @pytest.mark.parametrize(
@@ -195,7 +168,7 @@ def test_other_weights_are_measured_again(profile, tiny_checkpoint):
         ("version", {"affine"}),
     ],
 )
-def test_what_other_settings_or_another_version_decide_has_another_file(
+def test_what_other_settings_or_another_version_decide_has_another_key(
     profile, changed, lost, monkeypatch
 ):
     (spec,) = profile.attention.models
@@ -210,24 +183,25 @@ def test_what_other_settings_or_another_version_decide_has_another_file(
         for name, value in changed.items():
             content[name] = content[name] | value if isinstance(value, dict) else value
     after = MeasuredSteps(type(profile).model_validate(content), spec)
-    files = [before.file(step) for step in plan.STEPS]
-    assert len(set(files)) == len(files)
-    moved = {
-        step.measure for step in plan.STEPS if before.file(step) != after.file(step)
-    }
-    assert moved == lost
+    keys = before.wanted(plan.STEPS)
+    assert len(keys) == len(plan.STEPS)
+    same = keys.keys() & after.wanted(plan.STEPS).keys()
+    assert {step.measure for key, step in keys.items() if key not in same} == lost
 
 
-@pytest.mark.parametrize(
-    "damage", [lambda c: b"", lambda c: c[:-9], lambda c: c[:999] + b"?" + c[1000:]]
-)
-def test_a_damaged_step_is_named_and_measured_again(profile, damage, capsys):
+def test_a_damaged_step_is_refused_and_a_half_written_one_measured_again(
+    profile, capsys
+):
     before = measure(profile, "tokens")[NAME]
-    file, *_ = sorted(profile.measured_in(NAME).glob("*.nc"))
-    file.write_bytes(damage(file.read_bytes()))
+    file = profile.measured_in(NAME) / STEPS_FILE
+    content = file.read_bytes()
+    file.write_bytes(content[:-99])
     xr.testing.assert_equal(measure(profile, "tokens")[NAME], before)
-    words = f"{file} is damaged: it is measured again\n"
-    assert words in capsys.readouterr().err
+    assert "dropped a half-written last line" in capsys.readouterr().err
+    other = b"B" if content[-999:-998] == b"A" else b"A"
+    file.write_bytes(content[:-999] + other + content[-998:])
+    with pytest.raises(InputError, match=r"steps\.jsonl is damaged: delete it"):
+        measure(profile, "tokens")
 
 
 @pytest.fixture
@@ -260,7 +234,7 @@ def test_what_the_repository_keeps_of_other_settings_or_damaged_is_refused(
     with pytest.raises(InputError, match=words):
         save_measured(kept / "m.nc", whole)
     kept.write_bytes(b"nonsense")
-    with pytest.raises(InputError, match=r"data/mine/tiny-llama\.nc cannot be read"):
+    with pytest.raises(InputError, match=r"data/mine/tiny-llama\.nc is damaged"):
         measure(profile)
 
 

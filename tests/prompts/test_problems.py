@@ -17,7 +17,6 @@ from lib.prompts.problems import (
     Problem,
     describe,
     digest,
-    drawn_ids,
     load_problems,
     posed,
     stratified_sample,
@@ -251,11 +250,3 @@ def test_a_problem_is_put_as_a_condition_says(condition, text):
 def test_a_hint_needs_a_worked_solution():
     with pytest.raises(InputError, match=r"^problem a has no solution, of which hint"):
         posed(Problem(**BARE, unique_id="a"), parse_condition("hint"))
-
-
-def test_ids_alone_are_cut_to_the_same_ones_in_any_order():
-    names = [f"p{number}" for number in range(50)]
-    few = drawn_ids(names[::-1], 5, 0)
-    assert len(few) == 5
-    assert few < drawn_ids(names, 9, 0) < drawn_ids(names, None, 0) == set(names)
-    assert few != drawn_ids(names, 5, 1)

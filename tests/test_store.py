@@ -3,6 +3,7 @@ writer.
 """
 
 import errno
+import functools
 import gzip
 import json
 import os
@@ -12,9 +13,12 @@ from unittest.mock import Mock
 
 import pytest
 
+from lib import store
 from lib.errors import InputError
-from lib.evaluation.store import opened, read
 from lib.files import write_json
+from lib.store import read
+
+opened = functools.partial(store.opened, file="completions.jsonl")
 
 SETTINGS = {
     "model": "tiny",

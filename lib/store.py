@@ -1,0 +1,247 @@
+"""A folder of rows that grows by whole lines, so that a run can be stopped anywhere and
+resumed.
+
+    with opened(folder, settings, file="scores.jsonl") as store:
+        store.fill(wanted, make, name, "score")  # what is missing, each kept at once
+    rows = read(folder / "scores.jsonl")
+
+`run.json` holds the settings that every row shares, the file one row per line. One run
+at a time writes a file, on local disks: it relies on flock.
+"""
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import sys
+from collections.abc import Callable, Generator, Iterator, Mapping
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+
+from lib import progress
+from lib.errors import InputError
+from lib.files import read_bytes, write_json
+
+RUN = "run.json"
+ADVICE = "use another folder, or delete this one"
+Wanted = TypeVar("Wanted")
+
+
+@contextlib.contextmanager
+def opened(
+    folder: str | Path,
+    settings: dict,
+    environment: dict | None = None,
+    shard: tuple[int, int] = (1, 1),
+    *,
+    file: str,
+) -> Iterator["Store"]:
+    """Yield the store of a folder, new or resumed, alone with its file until the block
+    ends: another run waits.
+
+    Shard (i, n) has a file of its own, so that an array's jobs need no lock that spans
+    machines. Raises InputError for a folder that cannot be written, was made with other
+    settings, or is damaged but for a half-written last line.
+    """
+    path = Path(folder) / file
+    if shard != (1, 1):
+        path = path.with_stem(f"{path.stem}-{shard[0]}-of-{shard[1]}")
+    with contextlib.ExitStack() as stack:
+        with _in_one_line(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            stream = stack.enter_context(open(path, "ab", buffering=0))
+            _lock(stream, path)
+            require_same(path.parent, settings)
+            run = path.with_name(RUN)
+            if not run.exists():
+                content = {"settings": settings, "environment": environment or {}}
+                write_json(run, content)
+            rows = _mended_rows(stream, path)
+        yield Store(path, stream.fileno(), rows)
+
+
+@contextlib.contextmanager
+def _in_one_line(path: Path) -> Iterator[None]:
+    """Let what keeps a file from being written be an InputError."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise InputError(
+                f"disk full at {path}: nothing lost; free space and run again"
+            ) from error
+        raise InputError(
+            f"cannot write results to {path.parent}: {error.strerror}"
+        ) from error
+
+
+def _lock(stream: BinaryIO, path: Path) -> None:
+    """Lock a file, and say so where another run has to end first."""
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        print(f"another run writes {path}: waiting for it", file=sys.stderr, flush=True)
+        fcntl.flock(stream, fcntl.LOCK_EX)
+
+
+def _mended_rows(stream: BinaryIO, path: Path) -> dict[str, dict]:
+    """Return the rows of a file that nobody else writes, without what a killed writer
+    left at its end.
+    """
+    data = path.read_bytes()
+    whole = _whole(data)
+    rows = _rows_of_lines(whole, path)
+    if len(whole) < len(data):
+        os.ftruncate(stream.fileno(), len(whole))
+        print(f"repaired: dropped a half-written last line of {path}", file=sys.stderr)
+    elif whole != data:
+        os.write(stream.fileno(), b"\n")
+    return rows
+
+
+class Store:
+    """The rows of one run: `rows` by key in the file's order, and `append` for more."""
+
+    def __init__(self, path: Path, descriptor: int, rows: dict[str, dict]):
+        self.path = path
+        self.rows = rows
+        self._file = descriptor
+
+    def append(self, row: dict) -> None:
+        """Write a row with a key, unless its key is there already; raises InputError
+        where that fails. What was written of it, the next run mends.
+        """
+        line = json.dumps(row).encode() + b"\n"
+        if row["key"] in self.rows:
+            return
+        with _in_one_line(self.path):
+            # A disk that fills up is an error only in the next call.
+            if os.write(self._file, line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self.rows[row["key"]] = json.loads(line)  # as a later reader will see it
+
+    def everything(self) -> dict[str, dict]:
+        """Return the rows of all shards so far, by key."""
+        stem = self.path.name.split("-")[0].removesuffix(".jsonl")
+        others = set(self.path.parent.glob(f"{stem}*.jsonl")) - {self.path}
+        rows = {row["key"]: row for row in read(*sorted(others))}
+        return rows | self.rows
+
+    def missing(self, wanted: Mapping[str, Wanted]) -> dict[str, Wanted]:
+        """Return what no shard has of the wanted rows."""
+        known = self.everything()
+        return {key: item for key, item in wanted.items() if key not in known}
+
+    def fill(
+        self,
+        wanted: Mapping[str, Wanted],
+        make: Callable[[dict[str, Wanted]], Generator[dict, None, None]],
+        name: str,
+        unit: str,
+    ) -> int:
+        """Make what no shard has of the wanted rows, and keep each at once, which is a
+        unit of a bar; return how many could not be made.
+        """
+        missing = self.missing(wanted)
+        if not missing:
+            return 0
+        done = len(wanted) - len(missing)
+        bar = progress.bar(name, len(wanted), unit, done)
+        with bar, contextlib.closing(make(missing)) as rows:
+            for row in rows:
+                self.append(row)
+                bar.update()
+        return sum(key not in self.rows for key in missing)
+
+
+def _whole(data: bytes) -> bytes:
+    """Return the lines without a last one that is half written; one that lacks its end
+    alone gets it.
+    """
+    end = data.rfind(b"\n") + 1
+    with contextlib.suppress(ValueError, RecursionError):
+        json.loads(data[end:])
+        return data + b"\n"
+    return data[:end]
+
+
+def _rows_of_lines(whole: bytes, path: Path) -> dict[str, dict]:
+    """Return the rows of whole lines by key, the first of each; raises InputError
+    naming a broken line.
+    """
+    rows: dict[str, dict] = {}
+    for number, line in enumerate(whole.split(b"\n")[:-1], 1):
+        try:
+            row = json.loads(line.decode())
+        except (ValueError, RecursionError) as error:
+            raise InputError(
+                f"line {number} of {path} is not valid JSON: {error}"
+            ) from error
+        if not isinstance(row, dict) or not isinstance(row.get("key"), str):
+            raise InputError(
+                f'line {number} of {path} is not a record: it needs a "key"'
+            )
+        rows.setdefault(row["key"], row)
+    return rows
+
+
+def read(*files: str | Path) -> list[dict]:
+    """Return the rows of JSONL files, also of .gz, the first of each key; raises
+    InputError naming a broken line.
+
+    A last line without its end is left out: its writer is at it now, or was killed at
+    it.
+    """
+    rows: dict[str, dict] = {}
+    for path in map(Path, files):
+        whole = _whole(read_bytes(path))
+        for key, row in _rows_of_lines(whole, path).items():
+            rows.setdefault(key, row)
+    return list(rows.values())
+
+
+def require_same(folder: Path, settings: dict) -> None:
+    """Raise InputError for the first setting that a folder was not made with, if it was
+    made before.
+    """
+    if (folder / RUN).exists():
+        difference = first_difference(read_run(folder), settings)
+        if difference:
+            raise InputError(f"{folder} was made with {difference}: {ADVICE}")
+
+
+def first_difference(before: dict, now: dict) -> str:
+    """Return the first setting that differs, as `name = old, not new`; "" for none."""
+    was = _flat(before)
+    new = _flat(now)
+    for name in was | new:
+        old_value = was.get(name, "(absent)")
+        new_value = new.get(name, "(absent)")
+        if old_value != new_value:
+            return f"{name} = {old_value}, not {new_value}"
+    return ""
+
+
+def _flat(settings: dict, prefix: str = "") -> dict[str, str]:
+    """Return settings as JSON by name, those of a group as group.name."""
+    flat = {}
+    for name, value in settings.items():
+        if isinstance(value, dict):
+            flat |= _flat(value, f"{prefix}{name}.")
+        else:
+            flat[prefix + name] = json.dumps(value)
+    return flat
+
+
+def read_run(folder: Path) -> dict:
+    """Return the settings of the run in a folder; raises InputError where there is
+    none.
+    """
+    path = folder / RUN
+    if not path.is_file():
+        raise InputError(f"{folder} holds no run: it has no {RUN}")
+    try:
+        return {**json.loads(path.read_text(encoding="utf-8"))["settings"]}
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(f"{path} is broken: {ADVICE}") from error
