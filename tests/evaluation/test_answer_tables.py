@@ -5,7 +5,7 @@ holds all of them once more.
 import numpy as np
 import pandas as pd
 import pytest
-from hand_written import record, run
+from hand_written import record, run, sampled
 
 from lib.evaluation import answer_tables
 from lib.evaluation.answer_tables import shown_columns, summarise
@@ -13,30 +13,27 @@ from lib.evaluation.rows import frame
 from lib.statistics.intervals import clopper_pearson, mcnemar_exact, tango
 
 
-def row(table, place=0):
-    return table.to_dict("records")[place]
+def summary(records):
+    return summarise(frame(records)).to_dict("records")
+
+
+def ends(row, name=""):
+    return row[f"{name}low"] / 100, row[f"{name}high"] / 100
 
 
 def test_a_row_has_accuracy_rates_and_pairs_and_none_comes_first():
     odd = {"finish_reason": "length", "run_on": True, "method": "no-box"}
-    table = summarise(frame(run("mless", 20, 40, **odd) + run("none", 10, 40)))
-    none = row(table)
+    none, mless = summary(run("mless", 20, 40, **odd) + run("none", 10, 40))
     assert (none["accuracy"], none["n"], none["samples"]) == (25, 40, 1)
+    assert ends(none) == pytest.approx(clopper_pearson(10, 40))
     assert np.isnan(none["effect"])
 
-    mless = row(table, 1)
-    pairs = ("effect", "only_none", "only_this")
-    assert [mless[name] for name in pairs] == [25, 0, 10]
+    assert [mless[name] for name in ("effect", "only_none", "only_this")] == [25, 0, 10]
+    assert ends(mless, "effect_") == pytest.approx(tango(0, 10, 40))
     assert mless["p_value"] == pytest.approx(mcnemar_exact(0, 10), rel=0.02)
     for name in ("truncated", "run_on", "no_box"):
         assert mless[name] == 100
     assert mless["ungraded"] == 0
-
-    low, high = clopper_pearson(10, 40)
-    assert (none["low"], none["high"]) == pytest.approx((100 * low, 100 * high))
-    low, high = tango(0, 10, 40)
-    ends = (mless["effect_low"], mless["effect_high"])
-    assert ends == pytest.approx((100 * low, 100 * high))
 
 
 @pytest.mark.parametrize(
@@ -46,22 +43,33 @@ def test_a_row_has_accuracy_rates_and_pairs_and_none_comes_first():
 def test_only_problems_that_both_conditions_answered_are_compared(
     none, mless, effect, gained
 ):
-    table = summarise(frame(run("none", *none) + run("mless", *mless)))
-    paired = row(table, 1)
+    _, paired = summary(run("none", *none) + run("mless", *mless))
     assert (paired["n"], paired["effect"]) == (mless[1], effect)
     assert paired["only_this"] == gained
 
 
+@pytest.mark.parametrize(
+    "none, mless, effect, gained",
+    [
+        # Every problem is solved under mless, and once in two samples under none.
+        (["10"] * 20, ["11"] * 20, 50, 20),
+        # A problem with a missing sample is still compared.
+        (["00"] * 20, ["11"] * 10 + ["1_"] * 10, 100, 30),
+    ],
+)
+def test_an_effect_is_a_problems_mean_over_its_samples(none, mless, effect, gained):
+    _, paired = summary(sampled("none", none) + sampled("mless", mless))
+    assert paired["effect"] == pytest.approx(effect)
+    assert paired["p_value"] < 0.01
+    assert paired["only_this"] == gained
+
+
 def test_samples_of_one_problem_are_not_independent():
-    right = np.random.default_rng(0).random(20) < 0.5
-    records = [
-        record("none", f"p{i}", bool(right[i]), sample)
-        for i in range(20)
-        for sample in range(8)
-    ]
-    none = row(summarise(frame(records)))
+    (none,) = summary(sampled("none", ["11111111", "00000000"] * 10))
     assert (none["n"], none["samples"]) == (20, 8)
     assert none["high"] - none["low"] > 35  # not as of 160
+    (none,) = summary(sampled("none", ["1000"]))
+    assert none["accuracy"] == 25
 
 
 def test_problems_of_one_template_are_not_independent():
@@ -69,15 +77,17 @@ def test_problems_of_one_template_are_not_independent():
     for name in ("embedded/{0}/{1}", "p{1}"):
         ids = [name.format(i // 4, i) for i in range(40)]
         records = [record("none", ids[i], i // 4 % 2 == 0) for i in range(40)]
-        none = row(summarise(frame(records)))
+        (none,) = summary(records)
         assert none["accuracy"] == 50
         widths.append(none["high"] - none["low"])
     assert widths[0] > 1.5 * widths[1]
 
 
-def test_a_problem_that_some_samples_solve_is_partly_solved():
-    records = [record("none", "p", sample == 0, sample) for sample in range(4)]
-    assert row(summarise(frame(records)))["accuracy"] == 25
+def test_a_missing_sample_is_not_a_wrong_one_and_of_two_answers_the_first_counts():
+    again = record("none", "p0", False)
+    values = answer_tables.solved(frame([*sampled("none", ["11", "0_"]), again]))
+    assert values.loc["p0"].tolist() == [1, 1]
+    assert values.loc["p1"].isna().tolist() == [False, True]
 
 
 RATES = """
@@ -94,38 +104,17 @@ unreadable-gold unreadable_gold
 @pytest.mark.parametrize("line", RATES.strip().splitlines())
 def test_what_decided_a_grade_is_told_as_a_rate(line):
     method, *rates = line.split()
-    answers = frame(run("none", 1, 4, method=method))
-    none = row(summarise(answers))
+    (none,) = summary(run("none", 1, 4, method=method))
     rates_of_methods = ("no_box", "ungraded", "unreadable_gold")
-    told = [name for name in rates_of_methods if none[name]]
-    assert told == rates
+    assert [name for name in rates_of_methods if none[name]] == rates
 
 
 def test_graders_disagree_with_what_is_correct_worked_out_or_not():
-    answers = run("none", 3, 4, evaluated=False)
-    for answer in answers:
-        answer["problem_id"] = f"embedded/sums/{answer['problem_id']}"
-    table = answer_tables.graders(frame(answers)).set_index("grader")
-    ours = answer_tables.GRADERS["correct"]
-    worked_out = answer_tables.GRADERS["worked_out"]
-    assert table.disagree[ours] == 0
-    assert table.accuracy[ours] == 75
-    assert table.disagree[worked_out] == 3
-    assert table.accuracy[worked_out] == 0
-
-
-def test_of_two_answers_to_one_prompt_the_first_counts():
-    twice = [record("none", "a", True), record("none", "a", False)]
-    values = answer_tables.solved(frame(twice))
-    assert values.loc["a"].tolist() == [1]
-
-
-def test_a_problem_with_a_missing_sample_is_still_compared():
-    answers = run("none", 0, 20) + run("none", 0, 20, sample=1)
-    answers += run("mless", 20, 20) + run("mless", 10, 10, sample=1)
-    mless = row(summarise(frame(answers)), 1)
-    assert mless["effect"] == 100
-    assert mless["only_this"] == 30
+    answers = frame(run("none", 3, 4, evaluated=False))
+    table = answer_tables.graders(answers).set_index("grader")
+    names = [answer_tables.GRADERS[field] for field in ("correct", "worked_out")]
+    assert table.disagree[names].tolist() == [0, 3]
+    assert table.accuracy[names].tolist() == [75, 0]
 
 
 @pytest.mark.parametrize("reason", ["length", "context"])
@@ -133,46 +122,20 @@ def test_answers_that_a_limit_cut_are_told_model_by_model(reason):
     first = frame(run("none", 1, 4) + run("mless", 1, 4))
     second = first.assign(model="second")
     second.loc[4, "finish_reason"] = reason  # under mless, of the solved problem
-    answers = pd.concat([first, second], ignore_index=True)
-    assert summarise(answers).truncated.tolist() == [0, 0, 0, 25]
+    table = summarise(pd.concat([first, second], ignore_index=True))
+    assert table.truncated.tolist() == [0, 0, 0, 25]
+    # A command prints no rate that is zero throughout.
+    columns = shown_columns(table)
+    assert "truncated" in columns
+    assert "no_box" not in columns
+    assert "accuracy" in columns
 
 
-def test_an_effect_is_a_problems_mean_over_its_samples():
-    # Every problem is solved under mless, and once in two samples under none.
-    records = [
-        record(condition, f"p{i}", condition == "mless" or sample == 0, sample)
-        for condition in ("none", "mless")
-        for i in range(20)
-        for sample in (0, 1)
-    ]
-    table = summarise(frame(records))
-    mless = row(table, 1)
-    assert mless["effect"] == pytest.approx(50)
-    assert mless["p_value"] < 0.01
-    # Twenty pairs of forty changed.
-    assert mless["only_this"] == 20
-
-
-def test_a_missing_sample_is_not_a_wrong_one():
-    records = [
-        record("none", "a", True),
-        record("none", "a", True, 1),
-        record("none", "b", False),
-    ]
-    values = answer_tables.solved(frame(records))
-    assert values.loc["a"].tolist() == [1, 1]
-    assert values.loc["b"].isna().tolist() == [False, True]
-
-
-def test_tables_of_nothing_have_their_columns():
-    nothing = frame([])
-    summary = summarise(nothing)
-    for table in (
-        summary,
-        answer_tables.graders(nothing),
-    ):
-        assert table.empty
-        assert {"model", "condition"} <= set(table.columns)
+@pytest.mark.parametrize("table", [summarise, answer_tables.graders])
+def test_tables_of_nothing_have_their_columns(table):
+    nothing = table(frame([]))
+    assert nothing.empty
+    assert {"model", "condition"} <= set(nothing.columns)
 
 
 def test_fillers_stand_by_what_the_paper_varies_beside_what_it_reports():
@@ -189,34 +152,24 @@ def test_fillers_stand_by_what_the_paper_varies_beside_what_it_reports():
 
 def test_the_papers_accuracies_stand_below_those_of_this_run():
     own = {"model": "m", "condition": "none", "n": 40, "accuracy": 50.0}
-    table = pd.DataFrame([own | {"low": 40.0, "high": 60.0, "effect": 1}])
-    both = answer_tables.beside_the_paper(table)
+    own |= {"low": 40.0, "high": 60.0}
+    both = answer_tables.beside_the_paper(pd.DataFrame([own | {"effect": 1}]))
     first, *reported = both.to_dict("records")
-    assert first == {"source": "this run", **own, "low": 40.0, "high": 60.0}
+    assert first == {"source": "this run", **own}
     by_paper = {(row["model"], row["condition"]): row["accuracy"] for row in reported}
     assert by_paper["Qwen2.5-Math-7B", "mless"] == 76
     assert len(by_paper) == 9
 
 
-def test_a_command_prints_no_rate_that_is_zero_throughout():
-    cut = run("mless", 2, 20, finish_reason="length")
-    table = summarise(frame(run("none", 2, 20) + cut))
-    columns = shown_columns(table)
-    assert "truncated" in columns
-    assert "no_box" not in columns
-    assert "accuracy" in columns
-
-
 def test_an_answer_that_is_longer_than_a_limit_is_wrong_and_cut_there():
     lengths = {"none": [100, 300, 500], "mless": [110, 250, 600]}
-    rows = []
-    for condition, tokens in lengths.items():
-        for number, length in enumerate(tokens):
-            row = {"model": "tiny", "condition": condition, "sample": 0}
-            row |= {"problem_id": f"p{number}", "completion_tokens": length}
-            row |= {"answer": "1", "response": "1"}
-            rows.append(row | {"correct": True, "finish_reason": "stop"})
-    short, whole = answer_tables.by_limit(frame(rows), (280, 600)).to_dict("records")
+    records = [
+        record(condition, f"p{number}", True, completion_tokens=length)
+        for condition, tokens in lengths.items()
+        for number, length in enumerate(tokens)
+    ]
+    table = answer_tables.by_limit(frame(records), (280, 600))
+    short, whole = table.to_dict("records")
     assert (short["none"], short["mless"]) == pytest.approx((100 / 3, 200 / 3))
     assert (short["cut_none"], short["cut_mless"]) == pytest.approx((200 / 3, 100 / 3))
     assert (short["only_none"], short["only_this"]) == (0, 1)

@@ -1,11 +1,11 @@
-"""Likelihoods of solutions against plain forwards with masks made by hand; continuing;
-mistakes.
+"""Likelihoods of solutions against plain forwards with masks made by hand; from disk;
+continuing; mistakes.
 """
 
 import contextlib
 import copy
-import json
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -15,58 +15,79 @@ from tokenizers.processors import TemplateProcessing
 
 from lib.arm.moving import installed
 from lib.errors import InputError
-from lib.evaluation import likelihood
-from lib.models.loading import Loaded
-from lib.models.names import Source
+from lib.evaluation import likelihood, log_probability
+from lib.evaluation.likelihood import BEFORE_ANSWER, texts_wanted
+from lib.evaluation.log_probability import require_room
+from lib.evaluation.store import read
+from lib.generation.writer import processor_name
+from lib.models import memory
+from lib.models.loading import load
 from lib.profiles import Likelihood
 from lib.prompts.building import build_prompt
 from lib.prompts.conditions import Filler, parse_condition
 from lib.prompts.problems import Problem, sampling_order
 
+ARM = "arm:c=1.0"
 SOLUTIONS = ["It is $\\boxed{0}$.", "Adding gives $2$, so $\\boxed{2}$.", "$4$"]
-ROWS = [
-    {
-        "unique_id": f"p{i}",
-        "problem": f"What is ${i} + {i}$?",
-        "answer": str(2 * i),
-        "solution": solution,
-        "level": 1,
-    }
+PROBLEMS = [
+    Problem(
+        unique_id=f"p{i}",
+        problem=f"What is ${i} + {i}$?",
+        answer=2 * i,
+        solution=solution,
+    )
     for i, solution in enumerate(SOLUTIONS)
 ]
-PROBLEMS = [Problem.model_validate(row) for row in ROWS]
 
 
 @pytest.fixture(scope="module", params=["llama", "gemma3-local-and-global"])
-def tiny(request, demo):
+def tiny(request, demo, tmp_path_factory):
+    """A random model in a folder, which speaks through the demo's tokenizer."""
+    folder = tmp_path_factory.mktemp(request.param) / "tiny"
     torch.manual_seed(2)
     model = FAMILIES[request.param]()
     model.resize_token_embeddings(len(demo.tokenizer))
-    spread(model)
-    source = Source("tiny", "tiny", revision="none")
-    return Loaded(model, demo.tokenizer, source, "cpu", "float32")
+    spread(model).save_pretrained(folder)
+    demo.tokenizer.save_pretrained(folder)
+    return load(str(folder), device="cpu", dtype="float32")
 
 
 @pytest.fixture
-def run(tiny, tmp_path, monkeypatch):
-    """Score with the tiny model; `folder`, `filler` and `seed` aside, by settings."""
-    monkeypatch.setattr(likelihood, "load_without_weights", lambda spec, **_: tiny)
-    monkeypatch.setattr(likelihood, "with_weights", lambda known, **_: known)
-    problems = tmp_path / "problems.jsonl"
+def run(tiny, tmp_path):
+    """Score problems with the tiny model into a folder, by these settings."""
 
-    def scored(rows=ROWS, folder="out", filler=None, seed=0, **settings):
-        lines = [json.dumps(row) + "\n" for row in rows]
-        problems.write_text("".join(lines))
-        settings = Likelihood(models=["demo"], problems=str(problems), **settings)
-        return likelihood.likelihoods(
-            settings, filler or Filler(), seed, tmp_path / folder
-        )
+    def scored(problems=PROBLEMS, folder="out", filler=None, seed=0, **settings):
+        file = tmp_path / "problems.jsonl"
+        lines = [problem.model_dump_json(by_alias=True) for problem in problems]
+        file.write_text("\n".join(lines))
+        settings = Likelihood(models=[tiny.source.spec], problems=str(file), **settings)
+        filler = filler or Filler()
+        return likelihood.likelihoods(settings, filler, seed, tmp_path / folder)
 
     return scored
 
 
+def prompt_of(loaded, problem, condition="none", format="chat", filler=None):
+    return build_prompt(
+        loaded.tokenizer, problem.problem, condition, format=format, filler=filler
+    )
+
+
 def ids_of(loaded, text):
     return loaded.tokenizer(text, add_special_tokens=False)["input_ids"]
+
+
+def lead_and_text(loaded, problem, target, thought=""):
+    """Return the tokens that a target follows, and those that are scored."""
+    if target == "solution":
+        return [], ids_of(loaded, problem.solution)
+    lead = ids_of(loaded, BEFORE_ANSWER)
+    if thought == "thought":
+        lead = ids_of(loaded, problem.solution + BEFORE_ANSWER)
+    if thought == "dots-for-thought":
+        # As many as the solution has tokens.
+        lead = ids_of(loaded, ".") * len(ids_of(loaded, problem.solution)) + lead
+    return lead, ids_of(loaded, problem.answer + "}")
 
 
 def score(logits, ids):
@@ -84,15 +105,11 @@ HIDDEN = {
 }
 
 
-def by_hand(loaded, problem, condition, text, lead="", style="chat", filler=None):
+def by_hand(loaded, prompt, lead, text, condition="none"):
     """log p(text | prompt, lead) by one eager forward, with the mask and the values
     that the condition means.
     """
-    prompt = build_prompt(
-        loaded.tokenizer, problem.problem, condition, format=style, filler=filler
-    )
-    text = ids_of(loaded, text)
-    ids = torch.tensor([[*prompt.input_ids.tolist(), *ids_of(loaded, lead), *text]])
+    ids = torch.tensor([[*prompt.input_ids.tolist(), *lead, *text]])
     span = prompt.spans["inserted"]
     place = torch.arange(ids.shape[1])
     inserted = (place >= span.start) & (place < span.stop)
@@ -114,27 +131,23 @@ def silenced_by_hand(model, inserted):
     )
 
 
-@pytest.mark.parametrize(
-    "condition",
-    ["none", "mless:5", "mless:3@end", "example", "bare", "thought", *HIDDEN],
-)
-def test_a_score_is_what_a_plain_forward_gives(tiny, run, condition):
-    # Under `thought` the solution stands before the answer, and the prompt is none's.
-    prompt = "none" if condition == "thought" else condition
-    rows = run(conditions=[prompt], at_once=[condition])
-    nats = rows.set_index(["problem_id", "target"]).nats
-    for problem in PROBLEMS:
-        thought = problem.solution if condition == "thought" else ""
-        solution = by_hand(tiny, problem, prompt, problem.solution)
-        answer = by_hand(
-            tiny,
-            problem,
-            prompt,
-            problem.answer + "}",
-            lead=thought + likelihood.BEFORE_ANSWER,
+def test_a_score_is_what_a_plain_forward_gives(tiny, run):
+    conditions = ["none", "mless:5", "mless:3@end", "example", "bare", *HIDDEN]
+    thoughts = ["thought", "dots-for-thought"]  # before the answer, in none's prompt
+    rows = run(conditions=conditions, at_once=[*conditions, *thoughts])
+    assert len(rows) == len(PROBLEMS) * (2 * len(conditions) + len(thoughts))
+    assert set(rows.processor) == {processor_name("cpu")}
+    for row in rows.to_dict("records"):
+        problem = PROBLEMS[int(row["problem_id"][1:])]
+        condition = row["condition"]
+        lead, text = lead_and_text(tiny, problem, row["target"], thought=condition)
+        prompt = prompt_of(
+            tiny, problem, "none" if condition in thoughts else condition
         )
-        assert nats[problem.id, "solution"] == pytest.approx(solution, abs=1e-3)
-        assert nats[problem.id, "answer"] == pytest.approx(answer, abs=1e-3)
+        expected = by_hand(tiny, prompt, lead, text, condition)
+        assert row["nats"] == pytest.approx(expected, abs=1e-3), row
+        assert row["tokens"] == len(text)
+        assert row["prompt_tokens"] == len(prompt)
 
 
 def test_a_profiles_own_filler_sample_and_format_reach_the_scores(tiny, run):
@@ -144,70 +157,60 @@ def test_a_profiles_own_filler_sample_and_format_reach_the_scores(tiny, run):
     assert rows.problem_id.tolist() == [problem.id for problem in drawn]
     assert drawn != sampling_order(PROBLEMS, 0)[:2]
     for problem, nats in zip(drawn, rows.nats, strict=True):
+        prompt = prompt_of(tiny, problem, "mless", "plain", filler)
         # Nothing but a line break ends the question of a plain prompt.
-        expected = by_hand(
-            tiny,
-            problem,
-            "mless",
-            problem.solution,
-            lead="\n",
-            style="plain",
-            filler=filler,
-        )
+        line_break = ids_of(tiny, "\n")
+        _, text = lead_and_text(tiny, problem, "solution")
+        expected = by_hand(tiny, prompt, line_break, text)
         assert nats == pytest.approx(expected, abs=1e-3)
 
 
-def test_as_many_dots_stand_for_a_thought_as_the_solution_has_tokens(tiny):
-    settings = Likelihood(
-        models=["demo"], conditions=["none"], at_once=["dots-for-thought"]
-    )
-    wanted = likelihood.texts_wanted(tiny, settings, Filler(), PROBLEMS)
-    leads = {text.problem.id: text.lead for text in wanted.values() if text.lead}
-    for problem in PROBLEMS:
-        dots = ids_of(tiny, ".") * len(ids_of(tiny, problem.solution))
-        assert leads[problem.id] == dots + ids_of(tiny, likelihood.BEFORE_ANSWER)
+def with_arm(loaded, prompt, lead, text, key):
+    """log p(text | prompt, lead) where ARM changes the prompt, drawing from a key."""
+    arm = parse_condition(ARM).arm.model_copy(update={"statistics": "sequence"})
+    hook = installed(loaded.model, seed=int(key, 16) % 2**63, **arm.model_dump())
+    after = torch.tensor([[*lead, *text]])
+    with torch.inference_mode(), hook:
+        first = loaded.model(prompt.input_ids[None], use_cache=True)
+        rest = loaded.model(after, past_key_values=first.past_key_values)
+    return score(torch.cat([first.logits[0, -1:], rest.logits[0]]), text)
 
 
-@pytest.mark.parametrize("target", ["solution", "answer"])
-def test_arm_changes_the_prompt_alone(tiny, run, target):
-    asked = {"conditions": [], "at_once": []}
-    asked["conditions" if target == "solution" else "at_once"] = ["arm:c=1.0"]
-    rows = run(**asked).set_index("problem_id")
-    arm = parse_condition("arm:c=1.0").arm.model_copy(update={"statistics": "sequence"})
-    for problem in PROBLEMS:  # one batch, each row of which draws from its own seed
-        row = rows.loc[problem.id]
-        text, lead = problem.solution, ""
-        if target == "answer":
-            text, lead = problem.answer + "}", likelihood.BEFORE_ANSWER
-        prompt = build_prompt(tiny.tokenizer, problem.problem, "none", format="chat")
-        ids = ids_of(tiny, text)
-        seed = int(row["key"], 16) % 2**63
-        with (
-            torch.inference_mode(),
-            installed(tiny.model, seed=seed, **arm.model_dump()),
-        ):
-            first = tiny.model(prompt.input_ids[None], use_cache=True)
-            rest = tiny.model(
-                torch.tensor([ids_of(tiny, lead) + ids]),
-                past_key_values=first.past_key_values,
-                use_cache=True,
-            )
-        logits = torch.cat([first.logits[0, -1:], rest.logits[0]])
-        plain = by_hand(tiny, problem, "none", text, lead)
-        assert row["nats"] == pytest.approx(score(logits, ids), abs=1e-3)
-        assert row["nats"] != pytest.approx(plain, abs=1e-3)
+def test_arm_changes_the_prompt_alone(tiny, run):
+    rows = run(conditions=[ARM], at_once=[ARM])
+    assert len(rows) == 2 * len(PROBLEMS)
+    for row in rows.to_dict("records"):
+        problem = PROBLEMS[int(row["problem_id"][1:])]
+        prompt = prompt_of(tiny, problem)
+        texts = lead_and_text(tiny, problem, row["target"])
+        changed = with_arm(tiny, prompt, *texts, row["key"])
+        assert row["nats"] == pytest.approx(changed, abs=1e-3)
+        assert row["nats"] != pytest.approx(by_hand(tiny, prompt, *texts), abs=1e-3)
 
 
-def test_a_row_counts_the_tokens_of_its_prompt_and_of_its_text(tiny, run):
-    rows = run(conditions=["none", "mless:5"], at_once=["none"]).set_index("problem_id")
-    for problem in PROBLEMS:
-        prompt = build_prompt(tiny.tokenizer, problem.problem, "none", format="chat")
-        solution = len(ids_of(tiny, problem.solution))
-        answer = len(ids_of(tiny, problem.answer + "}"))
-        none, at_once, mless = rows.loc[problem.id].to_dict("records")
-        assert (none["prompt_tokens"], none["tokens"]) == (len(prompt), solution)
-        assert (mless["prompt_tokens"], mless["tokens"]) == (len(prompt) + 5, solution)
-        assert (at_once["prompt_tokens"], at_once["tokens"]) == (len(prompt), answer)
+def test_scores_from_disk_are_those_of_the_whole_model(run, monkeypatch, capsys):
+    conditions = ["none", ARM, "gap", "dilution"]
+    whole = run(conditions=conditions)
+    monkeypatch.setattr(memory, "free_memory", lambda: 0)
+    from_disk = run(conditions=conditions, folder="from disk")
+    assert "stays on disk" in capsys.readouterr().err
+    assert list(from_disk.key) == list(whole.key)
+    assert from_disk.nats.to_numpy() == pytest.approx(whole.nats.to_numpy(), abs=2e-4)
+
+
+def test_a_run_cut_short_keeps_its_first_problems_under_all_conditions(
+    run, tmp_path, monkeypatch
+):
+    forwards = Mock(side_effect=[[-1.0, -2.0], [-3.0, -4.0], KeyboardInterrupt])
+    monkeypatch.setattr(log_probability, "log_likelihoods", forwards)
+    monkeypatch.setattr(log_probability, "PROBLEMS_OF_A_CHUNK", 2)
+    with pytest.raises(KeyboardInterrupt):
+        run(conditions=["none", "gap"])
+    rows = read(tmp_path / "out" / "scores.jsonl")
+    assert [row["condition"] for row in rows] == ["none", "none", "gap", "gap"]
+    assert [row["nats"] for row in rows] == [-1, -2, -3, -4]
+    first = {problem.id for problem in sampling_order(PROBLEMS, 0)[:2]}
+    assert {row["problem_id"] for row in rows} == first
 
 
 def test_a_longer_solution_is_left_out_and_counted(run, capsys):
@@ -218,57 +221,47 @@ def test_a_longer_solution_is_left_out_and_counted(run, capsys):
     assert set(rows.problem_id) == {"p0", "p2"}  # of more than 9 characters
 
 
+def solution_wanted(loaded):
+    """Return the one text that is asked for of the first problem."""
+    settings = Likelihood(models=["demo"], conditions=["none"])
+    (text,) = texts_wanted(loaded, settings, Filler(), PROBLEMS[:1]).values()
+    return text
+
+
 def test_texts_have_no_mark_of_a_beginning(tiny):
     marked = copy.deepcopy(tiny.tokenizer)
     mark = marked.convert_ids_to_tokens(1)
     marked.backend_tokenizer.post_processor = TemplateProcessing(
         single=f"{mark} $A", special_tokens=[(mark, 1)]
     )
-    loaded = replace(tiny, tokenizer=marked)
-    settings = Likelihood(models=["demo"], conditions=["none"])
-    wanted = likelihood.texts_wanted(loaded, settings, Filler(), PROBLEMS[:1])
-    (text,) = wanted.values()
+    text = solution_wanted(replace(tiny, tokenizer=marked))
     assert text.text == ids_of(tiny, PROBLEMS[0].solution)
 
 
-def test_each_condition_is_scored_with_its_own_view(run):
-    together = run(conditions=["mless:5", "gap", "layer-1-only"])
-    for condition, rows in together.groupby("condition"):
-        alone = run(conditions=[condition], folder=condition)
-        assert rows.nats.tolist() == pytest.approx(alone.nats.tolist(), abs=1e-3)
+def test_a_text_may_fill_all_of_the_context_and_no_more(tiny):
+    text = solution_wanted(tiny)
+    length = len(text.ids)
+    require_room(Mock(context=length), text)
+    with pytest.raises(InputError, match=f"solution are {length} tokens"):
+        require_room(Mock(context=length - 1), text)
 
 
-@pytest.mark.parametrize(
-    "solution, message",
-    [
-        (" ", "p0 has no solution"),
-        (
-            "one two three " * 200,
-            r"p0: prompt and solution are \d+ tokens, tiny has room for 512",
-        ),
-    ],
-)
-def test_a_solution_that_is_not_there_or_does_not_fit_is_named(
-    run, solution, message, tmp_path
-):
-    rows = [ROWS[0] | {"solution": solution}]
+def test_a_solution_that_does_not_fit_is_named_before_anything_is_kept(run, tmp_path):
+    long = PROBLEMS[0].model_copy(update={"solution": "one two three " * 200})
+    message = r"p0: prompt and solution are \d+ tokens, tiny has room for 512"
     with pytest.raises(InputError, match=message):
-        run(rows, conditions=["none"], max_solution_tokens=9999)
+        run([long], conditions=["none"], max_solution_tokens=9999)
     assert not (tmp_path / "out").exists()
 
 
 def test_no_weights_are_read_where_nothing_is_missing_or_a_folder_is_refused(
     run, monkeypatch
 ):
-    scored = run(conditions=["none"], limit=1)
-
-    def load_nothing(known, **_):
-        pytest.fail("weights were read")
-
-    monkeypatch.setattr(likelihood, "with_weights", load_nothing)
-    assert run(conditions=["none"], limit=1).equals(scored)
+    scored = run(conditions=["none"])
+    monkeypatch.setattr(likelihood, "with_weights", None)
+    assert run(conditions=["none"]).equals(scored)
     with pytest.raises(InputError, match=r"with max_solution_tokens = 512, not 511:"):
-        run(conditions=["none"], limit=1, max_solution_tokens=511)
+        run(conditions=["none"], max_solution_tokens=511)
 
 
 @pytest.mark.parametrize("condition", ["arm:mode=code", "layer-2-only", "gap+dilution"])

@@ -1,5 +1,5 @@
-"""Weighted pass rates on a model that can give ten texts, whose expectation is summed
-over every draw there can be.
+"""Weighted pass rates of answers whose numbers are worked out by hand, and of a model
+that can give ten texts, whose expectation is summed over every draw there can be.
 """
 
 from itertools import product
@@ -18,64 +18,45 @@ from lib.evaluation.pass_rates import (
     slope_of_halves,
 )
 
-RIGHT = np.array([1, 1, 0, 1, 0, 0, 0, 1, 0, 0], dtype=bool)
-CONDITIONS = ("none", "mless", "layer-1-only")
-
-
-def probabilities(seed=0):
-    """Return by condition the probabilities of ten texts, none of which is 0."""
-    rng = np.random.default_rng(seed)
-    return {name: rng.dirichlet(np.full(10, 2.0)) for name in CONDITIONS}
-
-
-def draws_of(texts, halves, p, problem="a", model="tiny"):
-    """Return the rows of drawn texts, as `scored_draws` has them."""
-    texts = np.asarray(texts)
-    columns = {name: np.log(p[name][texts]) for name in CONDITIONS}
-    return pd.DataFrame(
-        {
-            "model": model,
-            "problem_id": problem,
-            "drawn_under": halves,
-            "sample": range(len(texts)),
-            "right": RIGHT[texts],
-            "finish_reason": "stop",
-            **columns,
-        }
-    )
-
-
 HALVES = ["none", "none", "mless", "mless"]
+# Eighths, the probabilities of four answers of which the second is wrong.
+FOUR = {"none": [4, 2, 2, 1], "mless": [2, 2, 4, 1], "layer-1-only": [6, 2, 2, 1]}
+SLASHES = ("mless", "none")
+
+
+def four_draws(*problems, **changes):
+    """Return two answers of each half to each of these problems."""
+    four = pd.DataFrame({"drawn_under": HALVES, "sample": range(4)})
+    four["right"] = [True, False, True, True]
+    four["finish_reason"] = ["length", "stop", "stop", "context"]
+    four[list(FOUR)] = np.log(np.array(list(FOUR.values())).T / 8)
+    of_problems = [four.assign(problem_id=problem) for problem in problems]
+    together = pd.concat(of_problems, ignore_index=True)
+    return together.assign(**{"model": "tiny"} | changes)
+
+
+def row_of(draws, pair=SLASHES):
+    (row,) = pass_rate_table(draws, [pair]).to_dict("records")
+    return row
 
 
 @pytest.mark.parametrize(
-    "more, less",
-    [("mless", "none"), ("layer-1-only", "none"), ("none", "layer-1-only")],
+    "more, less", [SLASHES, ("layer-1-only", "none"), ("none", "layer-1-only")]
 )
 def test_the_mean_over_all_draws_is_the_exact_difference(more, less):
-    p = probabilities()
+    right = np.array([1, 1, 0, 1, 0, 0, 0, 1, 0, 0], dtype=bool)
+    rng = np.random.default_rng(0)
+    p = {name: rng.dirichlet(np.full(10, 2.0)) for name in FOUR}
     tuples = np.array(list(product(range(10), repeat=4)))
     chance = p["none"][tuples[:, :2]].prod(1) * p["mless"][tuples[:, 2:]].prod(1)
     texts = tuples.ravel()
-    table = draws_of(texts, HALVES * len(tuples), p)
-    table["problem_id"] = np.repeat(np.arange(len(tuples)), 4)
-    expected = 100 * (p[more] - p[less]) @ RIGHT
-    assert point_differences(table, more, less) @ chance == pytest.approx(
-        expected, abs=1e-9
-    )
-
-
-# Log p of four answers, two of each half, of which the second is wrong.
-FOUR = {"none": [4, 2, 2, 1], "mless": [2, 2, 4, 1], "layer-1-only": [6, 2, 2, 1]}
-
-
-def four_draws(problem="a", model="tiny"):
-    """Return four answers to a problem, whose probabilities are eighths."""
-    eighths = {name: np.log(np.array(p) / 8) for name, p in FOUR.items()}
-    rows = {"model": model, "problem_id": problem, "drawn_under": HALVES}
-    rows |= {"sample": range(4), "right": [True, False, True, True]}
-    rows["finish_reason"] = ["length", "stop", "stop", "context"]
-    return pd.DataFrame(rows | eighths)
+    draws = pd.DataFrame({name: np.log(p[name][texts]) for name in FOUR})
+    draws["model"] = "tiny"
+    draws["problem_id"] = np.repeat(np.arange(len(tuples)), 4)
+    draws["drawn_under"] = HALVES * len(tuples)
+    draws["right"] = right[texts]
+    mean = point_differences(draws, more, less) @ chance
+    assert mean == pytest.approx(100 * (p[more] - p[less]) @ right, abs=1e-9)
 
 
 def test_four_answers_are_weighed_as_by_hand():
@@ -83,17 +64,23 @@ def test_four_answers_are_weighed_as_by_hand():
     # answers' pass rate is (0 + 1) / 2 of the first and (1 + 1/2) / 2 of the third.
     first = (1 - 1 / 2) * (2 / 3 - 4 / 3)
     third = (1 - 3 / 4) * (4 / 3 - 2 / 3)
-    points = point_differences(four_draws(), "mless", "none")
+    points = point_differences(four_draws("a"), *SLASHES)
     assert points["a"] == pytest.approx(100 * (first + third) / 4)
     # One of two is right under none, and both under mless.
-    assert counted(four_draws())["a"] == 50
+    assert counted(four_draws("a"))["a"] == 50
 
 
-def test_a_row_says_what_its_number_rests_on():
-    agreed = four_draws("c").assign(right=True, finish_reason="stop")
-    draws = pd.concat([four_draws("a"), four_draws("b"), agreed])
-    (row,) = pass_rate_table(draws, [("mless", "none")]).to_dict("records")
+@pytest.mark.parametrize("scored", [True, False])
+def test_a_row_says_what_its_number_rests_on_whether_or_not_agreement_is_scored(scored):
+    agreed = four_draws("c", right=True, finish_reason="stop")
+    if not scored:
+        agreed[list(FOUR)] = np.nan
+    draws = pd.concat([four_draws("a", "b"), agreed])
+    points = point_differences(draws, *SLASHES)
+    row = row_of(draws)
     # What all answers to a problem agree on is multiplied by 0.
+    assert points["c"] == 0
+    assert row["points"] == pytest.approx(points["a"] * 2 / 3)
     assert (row["n"], row["divided"], row["answers"]) == (3, 2, 8)
     # Of each four answers log p differs by -log 2, 0, log 2 and 0.
     assert row["spread"] == pytest.approx(np.log(2) * (4 / 7) ** 0.5)
@@ -104,9 +91,7 @@ def test_a_row_says_what_its_number_rests_on():
 @pytest.mark.parametrize("pair", [("none", "layer-1-only"), ("layer-1-only", "none")])
 def test_weights_are_told_of_the_condition_with_fewer_effective_answers(pair):
     # Under none they are 4/3, 1, 2/3, 1; under layer-1-only 2, 1, 2/3, 1.
-    agreed = four_draws("c").assign(right=True)
-    draws = pd.concat([four_draws(), agreed])
-    (row,) = pass_rate_table(draws, [pair]).to_dict("records")
+    row = row_of(four_draws("a"), pair)
     squares = 2**2 + 1 + (2 / 3) ** 2 + 1
     assert row["effective"] == pytest.approx((2 + 1 + 2 / 3 + 1) ** 2 / squares)
     assert row["largest_weight"] == pytest.approx(2)
@@ -117,14 +102,10 @@ def halves(ratio, slope):
     """Return answers with these log ratios, drawn with chances of another slope."""
     rng = np.random.default_rng(0)
     under_mless = rng.random(len(ratio)) < 1 / (1 + np.exp(-slope * ratio))
-    return pd.DataFrame(
-        {
-            "problem_id": np.arange(len(ratio)) // 4,
-            "drawn_under": np.where(under_mless, "mless", "none"),
-            "none": -50.0,
-            "mless": ratio - 50,
-        }
-    )
+    draws = pd.DataFrame({"none": -50.0, "mless": ratio - 50})
+    draws["problem_id"] = np.arange(len(ratio)) // 4
+    draws["drawn_under"] = np.where(under_mless, "mless", "none")
+    return draws
 
 
 @pytest.mark.parametrize("true_slope", [1, 0.3])
@@ -146,133 +127,66 @@ def test_the_slopes_interval_is_over_problems_and_of_what_is_scored():
     assert np.isnan(slope_of_halves(drawn.drop(columns="mless"))).all()
 
 
-def test_models_have_rows_of_their_own():
-    p = probabilities()
-    tables = [sampled(20, p, seed).assign(model=f"m{seed}") for seed in (0, 1)]
-    together = pass_rate_table(pd.concat(tables), [("mless", "none")])
-    alone = [pass_rate_table(table, [("mless", "none")]) for table in tables]
-    pd.testing.assert_frame_equal(together, pd.concat(alone, ignore_index=True))
-
-
-def test_problems_of_one_template_count_as_one():
-    alone = sampled(20, probabilities())
-    copies = []
-    for copy in range(4):
-        template = "embedded/" + alone["problem_id"]
-        copies.append(alone.assign(problem_id=template + f"/{copy}"))
-    tables = [
-        pass_rate_table(draws, [("mless", "none")])
-        for draws in (alone, pd.concat(copies))
-    ]
-    once, repeated = (table.iloc[0] for table in tables)
-    assert (once.n, repeated.n) == (20, 80)
-    ends = ["points", "low", "high", "counted", "counted_low", "counted_high"]
-    assert repeated[ends].tolist() == pytest.approx(once[ends].tolist())
-
-
-def sampled(problems, p, seed=0):
-    rng = np.random.default_rng(seed)
-    parts = [
-        draws_of(
-            [rng.choice(10, p=p[half]) for half in HALVES], HALVES, p, problem=f"p{i}"
-        )
-        for i in range(problems)
-    ]
-    return pd.concat(parts, ignore_index=True)
-
-
-def test_where_weights_explode_no_number_is_told():
-    p = probabilities(2)
-    skewed = p["mless"] ** 6  # nearly always one of its texts
-    p |= {"layer-1-only": skewed / skewed.sum()}
-    draws = sampled(40, p)
-    table = pass_rate_table(draws, [("mless", "none"), ("layer-1-only", "mless")])
-    ends = table[["points", "low", "high"]]
-    assert ends.isna().all(axis=1).tolist() == [False, True]
-    with pytest.raises(InputError, match="weights of answers explode between layer-1"):
-        point_differences(draws, "layer-1-only", "mless")
-
-
-def test_where_few_answers_have_the_weight_of_slashes_they_are_counted_alone():
-    # An answer in sixty is likely under mless alone, and all others nearly never.
-    draws = sampled(60, probabilities()).assign(none=0.0, mless=-12.0)
-    draws.loc[draws.index[::60], ["none", "mless"]] = -12.0, 0.0
-    (row,) = pass_rate_table(draws, [("mless", "none")]).to_dict("records")
-    assert np.isnan(row["points"])
-    assert row["counted"] == pytest.approx(counted(draws).mean())
-    with pytest.raises(InputError, match="explode between mless and none"):
-        point_differences(draws, "mless", "none")
+def test_each_model_is_told_by_its_own_answers():
+    # Where one model is always right and another never, no answers are divided.
+    first = four_draws("a", right=True)
+    second = four_draws("a", "b", model="other")
+    second.loc[:3, "right"] = False
+    both = pd.concat([first, second])
+    assert is_divided(both).tolist() == [False] * 8 + [True] * 4
+    alone = [pass_rate_table(draws, [SLASHES]) for draws in (first, second)]
+    expected = pd.concat(alone, ignore_index=True)
+    pd.testing.assert_frame_equal(pass_rate_table(both, [SLASHES]), expected)
 
 
 @pytest.mark.parametrize("effective, is_told", [(11, True), (9, False)])
-def test_half_of_the_answers_have_to_be_effective(effective, is_told):
-    # Of twenty answers so many have weight 1 and the others nearly none.
-    draws = pd.concat([four_draws(problem) for problem in "abcde"])
-    draws = draws.assign(none=0.0, mless=0.0)
-    draws["layer-1-only"] = [0.0] * effective + [-50.0] * (20 - effective)
-    (row,) = pass_rate_table(draws, [("layer-1-only", "none")]).to_dict("records")
+def test_where_less_than_half_of_the_answers_are_effective_they_are_counted_alone(
+    effective, is_told
+):
+    # Of twenty answers so many have weight 1 under mless and the others nearly none.
+    draws = four_draws(*"abcde", none=0.0)
+    draws["mless"] = [0.0] * effective + [-50.0] * (20 - effective)
+    row = row_of(draws)
     assert row["effective"] == pytest.approx(effective)
-    assert np.isnan(row["points"]) != is_told
-
-
-def test_a_pair_that_is_not_scored_has_no_row():
-    assert pass_rate_table(sampled(3, probabilities()), [("gap", "none")]).empty
-
-
-def test_answers_that_agree_need_no_weights_and_count_as_no_difference():
-    draws = sampled(30, probabilities())
-    divided = draws.groupby("problem_id")["right"].transform("nunique") == 2
-    assert 0 < divided.sum() < len(draws)
-    whole = point_differences(draws, "layer-1-only", "none")
-    pair = [("layer-1-only", "none")]
-    of_all = pass_rate_table(draws, pair).iloc[0]
-
-    draws.loc[~divided, list(CONDITIONS)] = np.nan
-    points = point_differences(draws, "layer-1-only", "none")
-    pd.testing.assert_series_equal(points, whole)
-    assert (points[~points.index.isin(draws.problem_id[divided])] == 0).all()
-    row = pass_rate_table(draws, pair).iloc[0]
-    same = ["points", "low", "high", "n", "answers", "largest_weight"]
-    assert row[same].tolist() == of_all[same].tolist()
-    assert row.answers == divided.sum()
-    assert row.effective == of_all.effective < row.answers
+    assert np.isnan([row[name] for name in ("points", "low", "high")]).all() != is_told
+    assert row["counted"] == 50
+    if not is_told:
+        with pytest.raises(InputError, match="explode between mless and none"):
+            point_differences(draws, *SLASHES)
 
 
 def test_where_all_answers_agree_nothing_is_weighted_and_nothing_differs():
-    draws = sampled(3, probabilities()).assign(right=True)
-    draws[list(CONDITIONS)] = np.nan
-    assert point_differences(draws, "mless", "none").tolist() == [0, 0, 0]
-    (row,) = pass_rate_table(draws, [("mless", "none")]).to_dict("records")
-    assert (row["n"], row["divided"], row["points"]) == (3, 0, 0)
+    draws = four_draws("a", "b", right=True, **dict.fromkeys(FOUR, np.nan))
+    assert point_differences(draws, *SLASHES).tolist() == [0, 0]
+    row = row_of(draws)
+    assert (row["n"], row["divided"], row["points"]) == (2, 0, 0)
 
 
-def test_divided_is_a_problem_of_one_model():
-    table = four_draws().assign(right=True)
-    other = four_draws(model="other").assign(right=False)
-    both = pd.concat([table, other, four_draws("b")])
-    assert is_divided(both).tolist() == [False] * 8 + [True] * 4
+@pytest.mark.parametrize(
+    "change, message, told",
+    [
+        (lambda draws: draws[:2], "no problem has two answers of each half", []),
+        (lambda draws: draws, "8 answers that decide are not scored", ["mless"]),
+        # A choice of the problems whose answers are scored would be none of chance.
+        (
+            lambda draws: draws.assign(gap=[0.0] * 6 + [np.nan] * 2),
+            "2 answers that decide are not scored under gap and none",
+            ["mless"],
+        ),
+    ],
+)
+def test_draws_that_are_not_whole_are_refused_and_have_no_row(change, message, told):
+    draws = change(four_draws("a", "b"))
+    with pytest.raises(InputError, match=message):
+        point_differences(draws, "gap", "none")
+    table = pass_rate_table(draws, [("gap", "none"), SLASHES])
+    assert table.more.tolist() == told
 
 
-def test_scores_that_decide_must_be_whole():
-    # A choice of the problems whose answers are scored would be none of chance.
-    draws = sampled(3, probabilities())
-    draws["right"] = [True, False] * 6
-    pair = ("layer-1-only", "none")
-    draws.loc[[0, 1], "layer-1-only"] = np.nan
-    with pytest.raises(InputError, match="2 answers that decide are not scored under"):
-        point_differences(draws, *pair)
-    assert pass_rate_table(draws, [pair]).empty
-    assert len(pass_rate_table(draws, [("mless", "none")])) == 1
-
-
-def test_problems_with_one_answer_of_a_half_are_left_out():
-    draws = sampled(3, probabilities())
-    one_of_a_half = draws.drop(index=3)
-    assert list(point_differences(one_of_a_half, "mless", "none").index) == ["p1", "p2"]
-    without_a_half = draws[draws.drawn_under == "none"]
-    assert pass_rate_table(without_a_half, [("mless", "none")]).empty
-    with pytest.raises(InputError, match="two answers of each half"):
-        point_differences(without_a_half, "mless", "none")
+def test_a_problem_with_one_answer_of_a_half_is_left_out():
+    draws = four_draws("a", "b").drop(index=3)
+    assert list(point_differences(draws, *SLASHES).index) == ["b"]
+    assert row_of(draws)["n"] == 1
 
 
 def test_answers_are_joined_with_their_scores_by_key():
@@ -287,13 +201,8 @@ def test_answers_are_joined_with_their_scores_by_key():
             "finish_reason": "stop",
         }
     )
-    scores = pd.DataFrame(
-        {
-            "answer": ["k2", "k1", "k2"],
-            "condition": ["none", "none", "mless"],
-            "nats": [-3.0, -1.0, -2.0],
-        }
-    )
+    scores = pd.DataFrame({"answer": ["k2", "k1", "k2"], "nats": [-3.0, -1.0, -2.0]})
+    scores["condition"] = ["none", "none", "mless"]
     draws = scored_draws(answers, scores)
     assert draws["drawn_under"].tolist() == ["none", "mless", "mless"]
     assert draws["none"].fillna(0).tolist() == [-1.0, -3.0, 0]

@@ -4,25 +4,10 @@ import itertools
 
 import numpy as np
 import pytest
-from hand_written import record, run
+from hand_written import run, sampled
 
 from lib.evaluation import sample_tables
 from lib.evaluation.rows import frame
-
-
-def row(table):
-    return table.to_dict("records")[0]
-
-
-def sampled(**answers):
-    """Answers by problem, one character a sample: 7 is right."""
-    return frame(
-        [
-            record("none", name, answer == "7", sample)
-            for name, of_problem in answers.items()
-            for sample, answer in enumerate(of_problem)
-        ]
-    )
 
 
 def test_pass_at_k_is_the_mean_over_all_choices_of_k_samples():
@@ -46,9 +31,9 @@ def test_distinct_pairs_of_words_are_a_share_of_all(texts, share):
 
 
 def test_diversity_is_told_up_to_as_many_samples_as_there_are():
-    answers = sampled(a="7555", b="5555")
+    answers = frame(sampled("none", ["1000", "0000"]))
     answers["response"] = ["x y", "x y", "x z", ""] + ["x y"] * 4
-    found = row(sample_tables.diversity(answers))
+    (found,) = sample_tables.diversity(answers).to_dict("records")
     assert found["pass@1"] == 12.5
     assert found["pass@3"] == pytest.approx(37.5)
     assert found["pass@4"] == 50
@@ -60,11 +45,10 @@ def test_diversity_is_told_up_to_as_many_samples_as_there_are():
 
 @pytest.mark.parametrize("records", [[], run("none", 2, 4)])
 def test_one_sample_shows_nothing(records):
-    answers = frame(records)
-    assert sample_tables.diversity(answers).empty
+    assert sample_tables.diversity(frame(records)).empty
 
 
 def test_one_missing_sample_leaves_its_problem_out_of_what_it_is_too_few_for():
-    answers = sampled(a="777", b="77", c="555")
-    several = row(sample_tables.diversity(answers))
+    answers = frame(sampled("none", ["111", "11_", "000"]))
+    (several,) = sample_tables.diversity(answers).to_dict("records")
     assert (several["pass@1"], several["pass@3"]) == (pytest.approx(200 / 3), 50)

@@ -3,8 +3,6 @@
 import gzip
 import json
 
-from lib.evaluation.rows import frame
-
 
 def record(condition, problem, correct, sample=0, **others):
     fields = {
@@ -34,12 +32,16 @@ def run(condition, right, n, **others):
     return [record(condition, f"p{i}", i < right, **others) for i in range(n)]
 
 
-def solved(**right):
-    """Answers to 40 problems, of which each condition solves the first so many."""
-    rows = []
-    for condition, count in right.items():
-        rows += run(condition, count, 40)
-    return frame(rows)
+def sampled(condition, answers):
+    """Several samples of each problem, a character each: 1 is right, 0 is wrong, and _
+    is missing.
+    """
+    return [
+        record(condition, f"p{place}", answer == "1", sample)
+        for place, of_problem in enumerate(answers)
+        for sample, answer in enumerate(of_problem)
+        if answer != "_"
+    ]
 
 
 def keep(path, rows):
