@@ -10,13 +10,13 @@ import pytest
 from lib import evaluation, paths
 from lib.evaluation.likelihood import texts_wanted
 from lib.evaluation.log_probability import score_key
-from lib.evaluation.store import read
 from lib.evaluation.wanted import completions_wanted
 from lib.models.loading import Loaded, load_without_weights
 from lib.models.names import resolve
 from lib.profiles import Likelihood, load_profile, variation
 from lib.prompts.conditions import Filler, parse_condition
 from lib.prompts.problems import Problem, load_problems
+from lib.store import read
 
 DEMO = load_profile("demo")
 FAMILIES = load_profile("families")
@@ -52,18 +52,16 @@ def test_stored_completions_keep_their_keys(demo, part):
     # The prompts of the longer parts take seconds.
     chosen = problems if part == "main" else problems[::6]
     wanted = completions_wanted(demo, accuracy, DEMO.filler, DEMO.seed, chosen)
-    places = {
-        key: (completion.problem.id, str(completion.condition), completion.sample)
+    places = [
+        (key, completion.problem.id, str(completion.condition), completion.sample)
         for key, completion in wanted.items()
-    }
+    ]
     ids = {problem.id for problem in chosen}
-    expected = {
-        row["key"]: (row["problem_id"], row["condition"], row["sample"])
-        for row in stored
-        if row["problem_id"] in ids
-    }
-    assert places == expected
-    assert list(places) == list(expected)  # in the order in which a run asks
+    told = ("key", "problem_id", "condition", "sample")
+    # In the order in which a run asks.
+    assert places == [
+        tuple(row[name] for name in told) for row in stored if row["problem_id"] in ids
+    ]
     answers = evaluation.answers(DEMO, part)
     assert answers.key.tolist() == [row["key"] for row in stored]
 
@@ -80,38 +78,35 @@ def test_the_keys_of_families_stand_for_the_same_settings(coder):
         "mless": "fef3ec890b02376b",
         "arm": "50cd680f3e5cd85b",
     }
-    arms = [completion.arm for completion in wanted.values()]
-    assert [arm and arm.c for arm in arms] == [None, None, 0.13]
 
 
-def score_keys(loaded, problem=PROBLEM, **settings):
-    """Return the keys of a problem's scores by target and condition."""
+def scores_wanted(loaded, **settings):
+    """Return by key what is scored of the problem, under none unless settings say."""
+    settings = {"conditions": ["none"]} | settings
     likelihood = Likelihood(models=["demo"], **settings)
-    wanted = texts_wanted(loaded, likelihood, Filler(), [problem])
-    return {(text.target, str(text.condition)): key for key, text in wanted.items()}
+    return texts_wanted(loaded, likelihood, Filler(), [PROBLEM])
 
 
 def test_scores_keep_their_keys(coder):
-    keys = score_keys(
+    wanted = scores_wanted(
         coder, conditions=["none", "gap", "arm"], at_once=["none", "dots-for-thought"]
     )
+    keys = {f"{text.target} {text.condition}": key for key, text in wanted.items()}
     assert keys == {
-        ("solution", "none"): "e8c70a5ce2444f09",
-        ("solution", "gap"): "2e47f949fa843fa7",
-        ("solution", "arm"): "06f192bbf7be16f8",
-        ("answer", "none"): "4a4857d3f7cf66dc",
-        ("answer", "dots-for-thought"): "dc12e57daeb90fc4",
+        "solution none": "e8c70a5ce2444f09",
+        "solution gap": "2e47f949fa843fa7",
+        "solution arm": "06f192bbf7be16f8",
+        "answer none": "4a4857d3f7cf66dc",
+        "answer dots-for-thought": "dc12e57daeb90fc4",
     }
-    plain = score_keys(coder, conditions=["none"], format="plain")
-    assert plain == {("solution", "none"): "6449dc20722b8cab"}
+    assert list(scores_wanted(coder, format="plain")) == ["6449dc20722b8cab"]
 
 
 DRAW_KEY = "ae19ab7a063bdede"
 
 
 def test_a_score_of_a_draw_keeps_its_key(coder):
-    likelihood = Likelihood(models=["demo"], conditions=["none"])
-    (solution,) = texts_wanted(coder, likelihood, Filler(), [PROBLEM]).values()
+    (solution,) = scores_wanted(coder).values()
     draw = {"answer": "0123456789abcdef", "sample": 0, "temperature": 0.5}
     text = replace(solution, target="draw", draw=draw)
     assert score_key(coder, text) == DRAW_KEY
@@ -123,35 +118,23 @@ def test_a_score_of_a_draw_keeps_its_key(coder):
         assert score_key(coder, other) != DRAW_KEY
 
 
-# Of a model: another value, and whether its numbers hang on it. What hangs on a
+# Another value of each field of a model and of where it comes from. What hangs on a
 # profile's settings is in `test_settings_reach_numbers`.
-MODELS = [
-    ("dtype", "bfloat16", True),
-    ("device", "cuda", False),
-    ("model", None, False),
-    # It is known by the tokens of the prompt.
-    ("tokenizer", None, False),
-]
-# The same of where it comes from.
-SOURCES = [
-    ("name", "other", True),
-    ("revision", "other", True),
-    ("spec", "folder/of/mine", False),
-    ("folder", Path("folder/of/mine"), False),
-    ("weights", "dequantised", False),
-]
+OF_MODEL = {"dtype": "bfloat16", "device": "cuda", "model": None, "tokenizer": None}
+OF_SOURCE = {
+    "name": "other",
+    "revision": "other",
+    "spec": "folder/of/mine",
+    "folder": Path("folder/of/mine"),
+    "weights": "dequantised",
+}
 
 
-def test_every_field_of_a_model_is_in_a_key_or_is_not(coder):
-    assert {field.name for field in fields(Loaded)} == {
-        "source",
-        *(name for name, _, _ in MODELS),
-    }
-    likelihood = Likelihood(models=["demo"], conditions=["none"])
-    ((key, text),) = texts_wanted(coder, likelihood, Filler(), [PROBLEM]).items()
-    for name, value, decides in MODELS:
-        other = score_key(replace(coder, **{name: value}), text)
-        assert (other != key) is decides, name
-    for name, value, decides in SOURCES:
-        source = replace(coder.source, **{name: value})
-        assert (score_key(replace(coder, source=source), text) != key) is decides, name
+def test_a_models_weights_and_dtype_are_in_a_key_and_nothing_else_of_it(coder):
+    others = {name: replace(coder, **{name: value}) for name, value in OF_MODEL.items()}
+    for name, value in OF_SOURCE.items():
+        others[name] = replace(coder, source=replace(coder.source, **{name: value}))
+    ((key, text),) = scores_wanted(coder).items()
+    decide = {name for name, other in others.items() if score_key(other, text) != key}
+    assert decide == {"dtype", "name", "revision"}
+    assert {field.name for field in fields(Loaded)} == {"source", *OF_MODEL}

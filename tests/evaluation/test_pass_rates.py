@@ -139,6 +139,11 @@ def test_each_model_is_told_by_its_own_answers():
     pd.testing.assert_frame_equal(pass_rate_table(both, [SLASHES]), expected)
 
 
+def test_problems_of_a_single_template_have_no_interval():
+    row = row_of(four_draws(*(f"embedded/a/{number}" for number in range(20))))
+    assert np.isnan([row["low"], row["counted_low"]]).all()
+
+
 @pytest.mark.parametrize("effective, is_told", [(11, True), (9, False)])
 def test_where_less_than_half_of_the_answers_are_effective_they_are_counted_alone(
     effective, is_told

@@ -9,10 +9,10 @@ from pandas.testing import assert_frame_equal
 from lib import progress
 from lib.evaluation import run as module
 from lib.evaluation.rows import FIELDS
-from lib.evaluation.store import read
 from lib.generation.writer import Completion, Sampling
 from lib.profiles import Accuracy
 from lib.prompts.conditions import Filler
+from lib.store import read
 
 SHORT = {"limit": 4, "format": "plain", "max_new_tokens": 6}
 
