@@ -30,7 +30,7 @@ def test_answers_are_unaided_where_the_model_writes_them_itself(changes, unaided
     profile = load_profile("demo")
     accuracy = profile.accuracy.model_copy(update=changes)
     profile = profile.model_copy(update={"accuracy": accuracy})
-    table = answers("fillers", mless_end=right(2))["answers"]
+    table = answers(none=right(2))["answers"]
     evidence = by_model(profile, {}, [table.drop(columns="plain")])
     assert evidence["m"]["answers"].plain.all() == unaided
 

@@ -2,8 +2,6 @@
 test_gathering judges what is stored.
 """
 
-import itertools
-
 import numpy as np
 import pytest
 import yaml
@@ -14,10 +12,9 @@ from lib import paths
 from lib.claims.claim import load_claims, values_of
 from lib.errors import InputError
 from lib.files import read_yaml
+from lib.statistics.intervals import clopper_pearson
 
 ENTRY = read_yaml(paths.DATA / "claims.yaml")["claims"][0]
-
-
 LOST_PART = {"part": "lost", "pairs": [["mless", "none"]]}
 WITHOUT_ID = {name: value for name, value in ENTRY.items() if name != "id"}
 
@@ -63,7 +60,7 @@ def test_later_layers_are_averaged_where_a_problem_went_through_them():
 
 
 def test_accuracies_are_compared_over_the_problems_that_both_answered():
-    under_mless = [1] * 5 + [0] * 5 + [1] * 20
+    under_mless = right(5, 10) + right(20, 20)
     evidence = answers(none=right(10, 40), mless=under_mless)
     row = verdict_on("accuracy-mless", evidence)
     assert row.n == 30
@@ -73,77 +70,55 @@ def test_accuracies_are_compared_over_the_problems_that_both_answered():
 def test_a_share_has_the_exact_interval_where_the_model_writes_its_answer_itself_once():
     once = answers("fillers", mless_end=right(2))
     estimate = verdict_on("position-end", once).estimate
-    exact = stats.binomtest(2, 60).proportion_ci(method="exact")
-    assert estimate.effect == pytest.approx(200 / 60)
-    assert estimate.low == pytest.approx(100 * exact.low)
-    assert estimate.high == pytest.approx(100 * exact.high)
+    shown = estimate.effect, estimate.low, estimate.high
+    exact = [2 / 60, *clopper_pearson(2, 60)]
+    assert shown == pytest.approx([100 * number for number in exact])
 
     once["answers"].loc[0, "plain"] = False
     row = verdict_on("position-end", once)
     assert row.n == 0
     assert "asked in chat form, or its answer is elicited" in row.reason
 
-    four_times = answers("fillers", samples=4, mless_end=[1, 0, 0, 0] * 15)
+    four_times = answers("fillers", mless_end=["1000", "0000", "0000", "0000"] * 15)
     row = verdict_on("position-end", four_times)
-    exact = stats.binomtest(15, 240).proportion_ci(method="exact")
+    low, _ = clopper_pearson(15, 240)
     assert row.n == 60
     assert row.estimate.effect == pytest.approx(6.25)
-    assert row.estimate.low != pytest.approx(100 * exact.low)
-    assert row.estimate.low > 0
+    assert 0 < row.estimate.low != pytest.approx(100 * low)
 
 
 def test_samples_are_compared_by_pass_at_3_and_by_their_words():
-    solved = [4, 2, 1, 0] * 6  # of four: pass@3 of 1, 1, 3/4 and 0
-    sampled = answers("sampling", samples=4, none=[0] * 24, arm=solved)
+    # Of four samples: pass@3 of 1, 1, 3/4 and 0.
+    solved = ["1111", "1100", "1000", "0000"] * 6
+    sampled = answers("sampling", none=["0000"] * 24, arm=solved)
+    # Under arm all pairs of words differ, else one of four does.
+    same, different = ["a b"] * 4, ["a b", "b c", "c d", "d a"]
+    sampled["answers"]["response"] = same * 24 + different * 24
     values = values_of(CLAIMS["arm-diversity"], sampled)[0]
-
-    # Words under none are w0 w1 w2 w0 w1 four times: 3 of 16 pairs differ. Under arm
-    # each sample moves on by one word.
-    distinct = set()
-    for sample, i in itertools.product(range(4), range(4)):
-        first = f"w{sample + i % 3}"
-        second = f"w{sample + (i + 1) % 3}"
-        distinct.add((first, second))
-    passed = 100 * 2.75 / 4
-    diversity = 100 * (len(distinct) - 3) / 16
-    assert values.mean("problem").values == pytest.approx([passed, diversity])
+    assert values.mean("problem").values == pytest.approx([100 * 2.75 / 4, 75])
 
 
 def test_pass_at_3_needs_three_samples_and_no_more():
-    few, enough = (
-        answers("sampling", samples=samples, none=[0] * 24, arm=[1] * 24)
-        for samples in (2, 3)
-    )
-    uneven = {"answers": enough["answers"].drop(index=0)}
+    few = answers("sampling", none=["00"] * 24, arm=["10"] * 24)
+    uneven = answers("sampling", none=["00_", *["000"] * 23], arm=["100"] * 24)
     for too_few in (few, uneven):
         row = verdict_on("arm-diversity", too_few)
         assert row.reason == "pass@3 needs 3 samples of each problem, and 2 were taken"
         assert row.n == 0
-    values = values_of(CLAIMS["arm-diversity"], enough)[0]
-    assert values.sel(component="pass@3").mean() == 100
+    enough = answers("sampling", none=["000"] * 24, arm=["100"] * 24)
     alone = {"condition": "arm", "k": 3, "distinct": False}
     row = verdict_on("best-of-n", enough, arguments=alone)
     assert row.holds == ("pass@3",)
-
-
-def test_the_best_setting_is_sought_among_problems_that_all_settings_answered():
-    evidence = answers("arm_map", none=right(10, 40), a=right(15, 40), b=right(30, 30))
-    gains = values_of(CLAIMS["arm-peak"], evidence)[0]
-    means = gains.mean("problem").values
-    assert means == pytest.approx([500 / 30, 2000 / 30])
+    assert row.estimate.effect == 100
 
 
 def test_the_best_of_many_settings_is_held_against_what_choosing_gives():
-    settings = {"a": right(15, 40), "b": right(30, 40), "c": right(0, 40)}
+    # It is sought among the problems that all settings answered.
+    settings = {"a": right(15, 40), "b": right(30, 30), "c": right(0, 40)}
     evidence = answers("arm_map", none=right(10, 40), **settings)
-    values = values_of(CLAIMS["arm-peak"], evidence)[0]
-    assert values.mean("problem").values == pytest.approx([12.5, 50, -25])
-    assert values.attrs["kind"] == "largest"
-
     row = verdict_on("arm-peak", evidence)
-    assert row.estimate.effect == 50
-    assert row.part == "best of 3"
-    assert row.verdict == "supported"
+    assert row.estimate.effect == pytest.approx(100 * (30 - 10) / 30)
+    assert (row.part, row.n, row.verdict) == ("best of 3", 30, "supported")
 
     same = dict.fromkeys("abcdefgh", right(20))
     unchanged = answers("arm_map", none=right(20), **same)
@@ -151,46 +126,38 @@ def test_the_best_of_many_settings_is_held_against_what_choosing_gives():
 
 
 @pytest.mark.parametrize(
-    ("solved", "area", "verdict"),
+    ("solved", "verdict"),
     [
-        ([0] * 15 + [1] * 15, 100, "supported"),
-        ([1] * 15 + [0] * 15, 0, "contradicted"),
-        ([0, 1, 1, 0] * 7 + [0, 1], None, "undecided"),
+        ("0" * 15 + "1" * 15, "supported"),
+        ("1" * 15 + "0" * 15, "contradicted"),
+        ("0110" * 7 + "01", "undecided"),
     ],
 )
-def test_the_control_of_right_answers_is_the_area_under_the_curve(
-    solved, area, verdict
-):
+def test_the_control_of_right_answers_is_the_area_under_the_curve(solved, verdict):
     # The likelihood of the problems' solutions rises with their number.
-    known = scores({})
-    table = answers(none=solved)["answers"]
-    table["problem_id"] = sorted(known.problem_id)
-    judged = verdict_on("likelihood-right", {"scores": known, "answers": table})
+    evidence = answers(none=solved) | {"scores": scores()}
+    judged = verdict_on("likelihood-right", evidence)
     likely = np.arange(30)
-    right = np.array(solved, dtype=bool)
-    wins = stats.mannwhitneyu(likely[right], likely[~right]).statistic
-    by_hand = 100 * wins / (right.sum() * (~right).sum())
-    assert area in (None, by_hand)
+    is_right = np.array(list(solved)) == "1"
+    wins = stats.mannwhitneyu(likely[is_right], likely[~is_right]).statistic
+    by_hand = 100 * wins / (is_right.sum() * (~is_right).sum())
     assert judged.estimate.effect == pytest.approx(by_hand)
     assert (judged.verdict, judged.n) == (verdict, 30)
 
 
 def test_solutions_are_compared_by_token_and_halves_of_answers_are_not_solved():
-    known = scores({}, n=20)
-    table = answers(samples=2, none=[2] * 10 + [1] * 10)["answers"]
-    table["problem_id"] = sorted([*known.problem_id] * 2)
-    evidence = {"scores": known, "answers": table}
+    known = scores(n=20)
+    known["nats"] = [-50.0] * 10 + [-100.0] * 10
+    evidence = answers(none=["11"] * 10 + ["10"] * 10) | {"scores": known}
     for tokens, area in (([50] * 10 + [100] * 10, 50), (100, 100)):
-        known["nats"] = [-50.0] * 10 + [-100.0] * 10
         known["tokens"] = tokens
         assert verdict_on("likelihood-right", evidence).estimate.effect == area
 
 
 def test_an_area_needs_solved_problems_and_others():
-    known = scores({})
-    table = answers(none=[1] * 30)["answers"]
-    table["problem_id"] = sorted(known.problem_id)
-    judged = verdict_on("likelihood-right", {"scores": known, "answers": table})
+    judged = verdict_on(
+        "likelihood-right", answers(none=right(30, 30)) | {"scores": scores()}
+    )
     assert judged.reason == "all of the problems are solved, or none is"
 
 
@@ -209,17 +176,25 @@ def test_the_papers_number_is_that_of_the_model_or_of_the_first_of_its_family():
     assert claim.reported("gemma-1B") == (None, None)
 
 
-def test_a_layer_that_was_not_measured_and_too_few_problems_are_named():
-    evidence = {"measured": inside(**{"lambda": 1.0})}
-    seventh = {"condition": "mless", "layer": 7, "heads": "each"}
-    row = verdict_on("dilution", evidence, arguments=seventh)
-    assert row.reason == "layer 7 was not measured, only 1, 2, 3"
+# Measured of problems 3 and 28 of forty, which are of one template.
+OF_ONE_TEMPLATE = np.where(np.arange(40) % 25 == 3, 0.5, np.nan)[:, None, None]
 
-    nothing = {"measured": inside(**{"lambda": np.nan})}
-    row = verdict_on("dilution", nothing)
-    assert row.reason == "the profile measures no lambda here"
 
-    numbers = np.arange(40)[:, None, None]
-    lam = np.where(numbers % 25 == 3, 0.5, np.nan)  # 3 and 28, of one template
-    few = verdict_on("dilution", {"measured": inside(**{"lambda": lam})})
-    assert few.reason == "mean of 2 heads: 2 problems of 1 templates are too few"
+@pytest.mark.parametrize(
+    ("lam", "layer", "reason"),
+    [
+        (1.0, 7, "layer 7 was not measured, only 1, 2, 3"),
+        (np.nan, 1, "the profile measures no lambda here"),
+        (
+            OF_ONE_TEMPLATE,
+            1,
+            "mean of 2 heads: 2 problems of 1 templates are too few",
+        ),
+    ],
+)
+def test_a_layer_that_was_not_measured_and_too_few_problems_are_named(
+    lam, layer, reason
+):
+    evidence = {"measured": inside(**{"lambda": lam})}
+    arguments = {"condition": "mless", "layer": layer, "heads": "mean"}
+    assert verdict_on("dilution", evidence, arguments=arguments).reason == reason

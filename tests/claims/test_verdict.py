@@ -10,7 +10,6 @@ from report_folder import verdict
 from scipy import stats
 
 from lib import paths
-from lib.claims.claim import load_claims
 from lib.claims.judging import judge
 from lib.claims.verdict_tables import (
     read_verdicts,
@@ -25,23 +24,14 @@ from lib.statistics.intervals import ENOUGH, n_deciding, tango
 NETWORKS = ("trained", "untrained 0", "untrained 1", "untrained 2", "uniform")
 
 
-def lambdas(*heads):
-    """Return λ of the heads of one layer under slashes.
-
-    A list for each of NETWORKS, or of the trained one alone.
-    """
-    values = np.array(heads, dtype=float)
-    values = values[:, None, None, None]  # (network, 1, 1, 1, head)
-    noise = np.random.default_rng(0).standard_normal((len(heads), 1, 40, 1, 1))
+def lambdas(*values):
+    """Return λ under slashes in each of NETWORKS, or in the trained one alone."""
+    noise = np.random.default_rng(0).standard_normal((len(values), 1, 40, 1, 1))
     noise = 0.02 * stats.zscore(noise, axis=2)  # their mean is 0 exactly
-    networks = NETWORKS[: len(heads)]
-    sizes = {"heads": values.shape[-1], "layers": 1}
-    arrays = {"lambda": values + noise}
-    return {"measured": inside(**sizes, embedded=False, networks=networks, **arrays)}
-
-
-def controlled(*untrained, trained=0.6):
-    return lambdas([trained], *([value] for value in untrained), [0.45])
+    planted = np.reshape(values, (-1, 1, 1, 1, 1))  # by network
+    networks = NETWORKS[: len(values)]
+    arrays = {"lambda": planted + noise}
+    return {"measured": inside(embedded=False, networks=networks, **arrays)}
 
 
 @pytest.mark.parametrize(
@@ -53,7 +43,7 @@ def controlled(*untrained, trained=0.6):
     ],
 )
 def test_each_untrained_network_is_judged_by_itself(untrained, verdict, specific):
-    judged = verdict_on("dilution", controlled(*untrained))
+    judged = verdict_on("dilution", lambdas(0.6, *untrained, 0.45))
     control = judged.control
     assert (control.verdict, judged.specific) == (verdict, specific)
 
@@ -66,29 +56,27 @@ def test_each_untrained_network_is_judged_by_itself(untrained, verdict, specific
 
 
 def test_without_a_verdict_or_a_control_nothing_is_said_of_training():
-    alone = verdict_on("dilution", lambdas([0.6]))
+    alone = verdict_on("dilution", lambdas(0.6))
     assert (alone.control, alone.specific) == (None, None)
-    undecided = verdict_on("dilution", controlled(0.5, 0.5, 0.5, trained=1.0))
+    undecided = verdict_on("dilution", lambdas(1, 0.5, 0.5, 0.5, 0.45))
     assert undecided.control.verdict == "supported"
     assert undecided.specific is None
 
 
 def test_verdicts_from_opposite_sides_are_not_shared():
-    judged = verdict_on("dilution", controlled(1.3, 1.3, 1.3), range=(0.9, 1.1))
+    judged = verdict_on("dilution", lambdas(0.6, 1.3, 1.3, 1.3, 0.45), range=(0.9, 1.1))
     assert judged.verdict == judged.control.verdict == "contradicted"
     assert judged.specific
 
 
 def test_a_verdict_whose_p_is_small_but_not_when_corrected_is_lost():
     # McNemar's exact test of 1 and 9 changed answers: p = 0.021, thrice that is 0.064.
-    solved = [0] + [1] * 19 + [1] * 9 + [0] * 31
+    solved = right(0, 1) + right(28, 28) + right(0, 31)
     evidence = answers(none=right(20), mless=solved)
-    claim = CLAIMS["accuracy-mless"]
     alone = verdict_on("accuracy-mless", evidence)
-    three = judge([claim] * 3, {"m": evidence})
     assert alone.p == alone.p_holm < 0.05
     assert (alone.survives, alone.lost) == (True, False)
-    for each in three:
+    for each in judge([CLAIMS["accuracy-mless"]] * 3, {"m": evidence}):
         assert each.p < 0.05 < each.p_holm
         assert each.verdict == "supported"
         assert (each.survives, each.lost) == (False, True)
@@ -96,25 +84,23 @@ def test_a_verdict_whose_p_is_small_but_not_when_corrected_is_lost():
 
 def test_an_accuracys_interval_is_tangos_and_the_papers_gain_needs_so_many_problems():
     # 10 lost and 12 gained of 60, of a model whose nearest of the paper gained 2.3.
-    solved = [0] * 10 + [1] * 10 + [1] * 12 + [0] * 28
+    solved = right(0, 10) + right(22, 50)
     evidence = answers(none=right(20), mless=solved)
     judged = verdict_on("accuracy-mless", evidence, model="Qwen2.5-Math-7B")
     low, high = tango(10, 12, 60)
-    assert judged.estimate.low == pytest.approx(100 * low)
-    assert judged.estimate.high == pytest.approx(100 * high)
-
-    values = 100 * np.array([-1] * 10 + [1] * 12 + [0] * 38)
-    deviation = stats.tstd(values)
+    shown = judged.estimate.low, judged.estimate.high
+    assert shown == pytest.approx((100 * low, 100 * high))
+    deviation = stats.tstd([-100] * 10 + [100] * 12 + [0] * 38)
     assert judged.needed == n_deciding(2.3, deviation)
     stranger = verdict_on("accuracy-mless", evidence, model="SmolLM2-135M-Instruct")
     assert (stranger.paper, stranger.needed) == (None, None)
 
 
 def test_an_undecided_interval_within_a_tenth_of_the_worked_example_is_small():
-    clear = scores({"mless": 0.3, "example": 8})
+    clear = scores(mless=0.3, example=8)
     assert verdict_on("likelihood-gain", {"scores": clear}).verdict == "supported"
 
-    noisy = scores({"mless": 0.0, "example": 8})
+    noisy = scores(mless=0, example=8)
     noisy.loc[noisy.condition == "mless", "nats"] += np.tile([-0.5, 0.5], 15)
     judged = verdict_on("likelihood-gain", {"scores": noisy})
     assert judged.verdict == judged.word == "small"
@@ -129,12 +115,19 @@ def test_an_undecided_interval_within_a_tenth_of_the_worked_example_is_small():
         assert judged.equivalence is None
 
 
-def test_one_model_that_can_test_a_claim_is_enough():
-    claims = [CLAIMS["dilution"]]
-    (judged,) = judge(claims, {"other": {}, "m": lambdas([0.6])})
-    assert judged.model == "m"
-    (judged,) = judge(claims, {"other": {}, "another": {}})
-    assert judged.model == "other"
+@pytest.mark.parametrize(
+    ("evidence", "model"),
+    [
+        ({"other": {}, "m": lambdas(0.6)}, "m"),
+        # None can test it: the first that was asked, if any was.
+        ({"other": {}, "m": lambdas(np.nan)}, "m"),
+        ({"other": {}, "another": {}}, "other"),
+    ],
+)
+def test_a_claim_is_told_of_a_model_that_can_test_it_or_was_asked(evidence, model):
+    (judged,) = judge([CLAIMS["dilution"]], evidence)
+    assert judged.model == model
+    assert bool(judged.n) == (judged.reason is None)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +175,7 @@ def test_literal_claims_are_counted_as_they_stand():
 def verdicts():
     evidence = {
         "m": answers(none=right(30), mless=right(30)),
-        "n": controlled(0.5, 0.5, 0.5),
+        "n": lambdas(0.6, 0.5, 0.5, 0.5, 0.45),
     }
     return judge(list(CLAIMS.values()), evidence)
 
@@ -203,10 +196,10 @@ def test_what_is_known_of_too_few_problems_survives_no_correction():
 
 
 def test_a_rule_is_written_after_the_numbers_of_models_that_were_seen():
-    some = next(claim for claim in load_claims() if claim.written == "before")
-    known = some.model_copy(update={"seen": ["known"]})
-    assert known.written_for("known") == "after"
-    assert known.written_for("another") == "before"
+    claim = CLAIMS["accuracy-mless"]
+    (seen,) = claim.seen
+    assert claim.written_for(seen) == "after"
+    assert claim.written_for("another") == "before"
 
 
 def test_verdicts_are_written_for_people_and_read_again(profile, verdicts):

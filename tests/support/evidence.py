@@ -6,10 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from hand_written import sampled
 
 from lib.arm.activations import ACTIVATION_MEASURES
 from lib.claims.claim import load_claims
 from lib.claims.judging import judge
+from lib.evaluation.rows import frame
 from lib.measurement.activations import TOKEN_CLASSES
 from lib.measurement.attention import QUERIES, SPANS
 from lib.measurement.plan import VARIABLES
@@ -79,47 +81,28 @@ def close(column, expected):
     assert column.tolist() == pytest.approx(expected)
 
 
-def answers(part="main", samples=1, **solved):
-    """Return evidence of so many problems per condition (`_` for @), with so many right
-    samples each.
+def answers(part="main", **conditions):
+    """Return evidence of answers under each condition (`_` for @), which is told by a
+    text for each problem as `sampled` has it, or by one text of single answers.
     """
-    rows = []
-    for name, right in solved.items():
-        condition = name.replace("_", "@")
-        for problem, count in zip(problems(len(right), False), right, strict=True):
-            for sample in range(samples):
-                words = " ".join(
-                    f"w{sample * (condition != 'none') + i % 3}" for i in range(5)
-                )
-                row = {
-                    "condition": condition,
-                    "problem_id": problem,
-                    "sample": sample,
-                    "response": words,
-                }
-                rows.append(row | {"right": float(sample < count)})
-    return {
-        "answers": pd.DataFrame(rows).assign(
-            model="m", part=part, plain=True, finish_reason="stop"
-        )
-    }
+    records = []
+    for name, of_problems in conditions.items():
+        records += sampled(name.replace("_", "@"), of_problems)
+    return {"answers": frame(records, part).assign(plain=True)}
 
 
 def right(solved, of=60):
-    return [1] * solved + [0] * (of - solved)
+    """Return single answers of which the first so many are right."""
+    return "1" * solved + "0" * (of - solved)
 
 
-def scores(shifts, model="m", target="solution", n=30):
-    """Return likelihoods in which a condition gives each problem so many nats more than
-    none, no two the same.
+def scores(n=30, **shifts):
+    """Return likelihoods of solutions in which a condition gives each problem so many
+    nats more than none, no two the same.
     """
     rows = [
-        {
-            "condition": name,
-            "problem_id": f"p{i:03d}",
-            "nats": -200.0 + i + shift * factor,
-        }
+        {"condition": name, "problem_id": f"p{i}", "nats": -200.0 + i + shift * factor}
         for name, shift in ({"none": 0} | shifts).items()
         for i, factor in enumerate(np.linspace(0.99, 1.01, n))
     ]
-    return pd.DataFrame(rows).assign(model=model, target=target, tokens=100)
+    return pd.DataFrame(rows).assign(model="m", target="solution", tokens=100)
