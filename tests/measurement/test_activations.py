@@ -1,22 +1,17 @@
-"""Measures of activations on small tables, classes of tokens, and the driver on the
-demo model.
+"""Measures of activations by their definitions, on what a forward of the demo model
+shows, and classes of tokens.
 """
 
 import weakref
-from contextlib import nullcontext
-from typing import NamedTuple
+from itertools import accumulate, pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
+from eager import outputs_of
 
-from lib.arm.activations import (
-    ACTIVATION_MEASURES,
-    BIN_EDGES,
-    activation_module,
-    gini,
-    histogram,
-)
+from lib.arm.activations import BIN_EDGES, gini, histogram
 from lib.arm.settings import Arm
 from lib.errors import InputError
 from lib.measurement import activations
@@ -31,6 +26,10 @@ from lib.prompts.building import build_prompt
 from lib.prompts.problems import load_problems
 
 PROBLEMS = load_problems("embedded", limit=4)
+FIRST, _, THIRD, _ = PROBLEMS
+CONDITIONS = ["none", "mless", "random"]
+MEASURES = ["near zero", "L1", "L2", "Gini", "variance", "gate variance"]
+C = 0.5  # of what counts as near zero
 
 
 @pytest.fixture(scope="module")
@@ -38,21 +37,10 @@ def loaded():
     return load("demo", layers=2, device="cpu")
 
 
-def measured(loaded, problems, conditions, layers, arm=None):
+def measured(loaded, problems, *conditions, **options):
     """Return what is measured of these problems under none and these conditions."""
     prompts = prompts_of(loaded, problems, conditions)
-    return measure_activations(loaded, prompts, layers, arm=arm)
-
-
-@pytest.mark.parametrize(
-    "values, expected",
-    [([0, 0, 0], 0), ([2, 2, 2], 0), ([0, 4, 0, 0], 3 / 4), ([3, 1], 1 / 4)],
-)
-def test_gini_is_half_the_mean_difference_over_the_mean_and_nothing_is_spread_evenly(
-    values, expected
-):
-    spread = gini(torch.tensor(values, dtype=torch.float32))
-    assert spread.item() == pytest.approx(expected)
+    return measure_activations(loaded, prompts, **options)
 
 
 # Tokens of a text as they follow each other, and the class of each.
@@ -80,160 +68,92 @@ TOKENS = [
 
 
 def test_classes_go_by_the_first_character_of_a_token():
-    offsets = []
-    end = 0
-    for token, _ in TOKENS:
-        begin, end = end, end + len(token)
-        offsets.append((begin, end))
-    text = "".join(token for token, _ in TOKENS)
-    assert token_classes(text, offsets) == [name for _, name in TOKENS]
+    tokens, classes = zip(*TOKENS, strict=True)
+    offsets = list(pairwise(accumulate(map(len, tokens), initial=0)))
+    assert token_classes("".join(tokens), offsets) == list(classes)
 
 
-class Seen(NamedTuple):
-    """What the activation function of a layer gets and gives for the problem's tokens,
-    and each token's class.
+def test_nothing_is_spread_evenly():
+    assert gini(torch.zeros(3)) == 0
+
+
+def shown(loaded, problem, condition, layer):
+    """Return what a forward shows of the problem's tokens in a layer: what the
+    activation function gets and gives, and each token's class.
     """
-
-    gate: np.ndarray
-    activation: np.ndarray
-    classes: np.ndarray
-
-
-def seen(loaded, problem, condition, layer):
-    """Return what a forward of one problem's prompt shows of a layer."""
     prompt = build_prompt(loaded.tokenizer, problem.problem, condition)
     span = prompt.spans["problem"]
-    found = []
-
-    def keep(module, given, output):
-        found.extend((*given, output))
-
-    module = activation_module(loaded.model, layer)
-    with module.register_forward_hook(keep), torch.inference_mode():
-        loaded.model(input_ids=prompt.input_ids[None])
-    gate, activation = (values[0, span].double().numpy() for values in found)
-    classes = np.array(token_classes(prompt.text, prompt.offsets)[span])
-    return Seen(gate, activation, classes)
+    names = ("mlp.gate_proj", "mlp.act_fn")
+    outputs = outputs_of(loaded.model, prompt.input_ids, *names)
+    gate, activation = (outputs[layer, name][span].double().numpy() for name in names)
+    return gate, activation, token_classes(prompt.text, prompt.offsets)[span]
 
 
-def cosine(a, b):
-    return (a * b).sum() / np.sqrt((a * a).sum() * (b * b).sum())
-
-
-def bound_of(plain, c):
-    """Return what is near zero, of activations under none."""
-    deviations = np.abs(plain - np.median(plain))
-    return c * 1.4826 * np.median(deviations)
-
-
-def gini_by_lorenz(activation):
-    """Return the Gini index by the area under the Lorenz curve."""
-    ordered = np.sort(np.abs(activation).ravel())
-    curve = ordered.cumsum() / ordered.sum()
-    return 1 - (2 * curve.sum() - 1) / len(curve)
-
-
-def measures_by_hand(here, bound):
-    """Return the measures of one prompt in one layer, from their definitions."""
-    near = np.abs(here.activation) <= bound
-    return {
-        "near zero": near.mean(),
-        "L1": np.abs(here.activation).sum(1).mean(),
-        "L2": np.linalg.norm(here.activation, axis=1).mean(),
-        "Gini": gini_by_lorenz(here.activation),
-        "variance": here.activation.var(),
-        "gate variance": here.gate.var(),
-    }
-
-
-def classes_by_hand(here, bound):
-    """Return the share near zero of each class, NaN without any token of it."""
-    near = np.abs(here.activation) <= bound
-    shares = []
-    for name in TOKEN_CLASSES:
-        of_class = near[here.classes == name]
-        shares.append(of_class.mean() if of_class.size else np.nan)
-    return shares
+def measures_by_hand(gate, activation, bound):
+    """Return MEASURES of one prompt in one layer."""
+    magnitudes = np.abs(activation)
+    # The Gini index is told by the area under the Lorenz curve.
+    curve = np.sort(magnitudes.ravel()).cumsum() / magnitudes.sum()
+    return [
+        (magnitudes <= bound).mean(),
+        magnitudes.sum(1).mean(),
+        np.linalg.norm(activation, axis=1).mean(),
+        1 - (2 * curve.sum() - 1) / len(curve),
+        activation.var(),
+        gate.var(),
+    ]
 
 
 def histogram_by_hand(activation):
     """Return the counts of the bins; what lies outside is at its ends."""
     edges = BIN_EDGES.double().numpy()
     clipped = activation.clip(edges[0], edges[-1])
-    return np.histogram(clipped, edges)[0].astype(float)
+    return np.histogram(clipped, edges)[0]
 
 
-TWO = [PROBLEMS[0], PROBLEMS[2]]
-IDS = [problem.id for problem in TWO]
-CHANGED = ["mless", "random"]
-C = 0.5
+def by_hand(loaded, problem, layer):
+    """Return measures, classes and counts of one problem in a layer over CONDITIONS,
+    from their definitions.
+    """
+    measures, classes, counts = [], [], []
+    for condition in CONDITIONS:
+        gate, activation, of_tokens = shown(loaded, problem, condition, layer)
+        if condition == "none":
+            deviations = np.abs(activation - np.median(activation))
+            bound = C * 1.4826 * np.median(deviations)
+        near = pd.Series((np.abs(activation) <= bound).mean(1))
+        measures.append(measures_by_hand(gate, activation, bound))
+        classes.append(near.groupby(of_tokens).mean().reindex(TOKEN_CLASSES))
+        counts.append(histogram_by_hand(activation))
+    return measures, classes, np.array(counts)
 
 
-@pytest.fixture(scope="module")
-def of_two(loaded):
-    """What is measured of two problems in two layers."""
-    return measured(loaded, TWO, CHANGED, [1, 2], arm=Arm(c=C))
+def likeness(counts):
+    """Return the cosine of each change from none with that by the slashes."""
+    changes = counts[1:] - counts[0]
+    lengths = np.linalg.norm(changes, axis=1)
+    return changes @ changes[0] / (lengths * lengths[0])
 
 
-@pytest.fixture(scope="module", params=[1, 2])
-def layer(request):
-    return request.param
-
-
-@pytest.fixture(scope="module")
-def shown(loaded, layer):
-    """What forwards show of a layer, by problem and condition."""
-    by_problem = {}
-    for problem in TWO:
-        by_problem[problem.id] = {
-            condition: seen(loaded, problem, condition, layer)
-            for condition in ("none", *CHANGED)
-        }
-    return by_problem
-
-
-@pytest.mark.parametrize("problem", IDS)
-def test_measures_and_classes_agree_with_what_a_forward_shows(
-    of_two, shown, layer, problem
-):
-    bound = bound_of(shown[problem]["none"].activation, C)
-    for condition, here in shown[problem].items():
-        found = of_two.sel(layer=layer, problem=problem, condition=condition)
-        by_hand = measures_by_hand(here, bound)
-        assert set(by_hand) == set(ACTIVATION_MEASURES)
-        for name, expected in by_hand.items():
-            value = float(found.measures.sel(measure=name))
-            assert value == pytest.approx(expected, rel=1e-3), name
-        shares = classes_by_hand(here, bound)
-        np.testing.assert_allclose(found.classes, shares, atol=1e-3)
-
-
-@pytest.mark.parametrize("problem", IDS)
-def test_a_change_is_as_like_that_by_the_slashes_as_its_cosine(
-    of_two, shown, layer, problem
-):
-    before = histogram_by_hand(shown[problem]["none"].activation)
-    found = of_two["shape"].sel(layer=layer, problem=problem)
-    shapes = {}
-    for condition in CHANGED:
-        after = histogram_by_hand(shown[problem][condition].activation)
-        shapes[condition] = after - before
-        expected = cosine(shapes[condition], shapes["mless"])
-        there = found.sel(condition=condition)
-        assert float(there) == pytest.approx(expected, abs=2e-3)
-    assert found.sel(condition="none").isnull()
-
-
-@pytest.mark.parametrize("condition", ["none", *CHANGED])
-def test_histograms_are_sums_over_problems(of_two, shown, layer, condition):
-    expected = 0
-    for problem in IDS:
-        expected = expected + histogram_by_hand(shown[problem][condition].activation)
-    counts = of_two.counts.sel(layer=layer, condition=condition)
-    assert counts.sum() == expected.sum()
-    # What lies on the edge of a bin may be in either.
-    assert abs(counts - expected).sum() < 1e-3 * expected.sum()
-    assert of_two["counts"].dtype == np.float64  # float32 is exact to 2**24 alone
+def test_every_number_agrees_with_what_a_forward_shows(loaded):
+    found = measured(loaded, [FIRST, THIRD], *CONDITIONS, arm=Arm(c=C))
+    assert found.layer.values.tolist() == [1, 2]
+    assert found["shape"].sel(condition="none").isnull().all()
+    assert found.counts.dtype == np.float64  # float32 is exact to 2**24 alone
+    for layer in found.layer.values:
+        of_both = 0
+        for problem in (FIRST, THIRD):
+            measures, classes, counts = by_hand(loaded, problem, layer)
+            here = found.sel(layer=layer, problem=problem.id)
+            there = here.measures.sel(measure=MEASURES)
+            np.testing.assert_allclose(there, measures, rtol=1e-3)
+            np.testing.assert_allclose(here.classes, classes, atol=1e-3)
+            np.testing.assert_allclose(here["shape"][1:], likeness(counts), atol=2e-3)
+            of_both = of_both + counts
+        there = found.counts.sel(layer=layer)
+        assert (there.sum("bin") == of_both.sum(1)).all()
+        # What lies on the edge of a bin may be in either.
+        assert abs(there - of_both).sum() < 1e-3 * of_both.sum()
 
 
 def test_slashes_among_the_words_of_the_problem_are_none_of_its_tokens(loaded):
@@ -244,9 +164,7 @@ def test_slashes_among_the_words_of_the_problem_are_none_of_its_tokens(loaded):
         assert prompt.spans["problem"].start < prompt.spans["inserted"].start
 
     found = measure_activations(loaded, prompts, [1])
-    tokens = 0
-    for prompt in prompts["none"].values():
-        tokens += prompt.parts.count("problem")
+    tokens = sum(one.parts.count("problem") for one in prompts["none"].values())
     width = loaded.model.config.intermediate_size
     assert (found.counts.sum("bin") == tokens * width).all()
     assert (abs(found["shape"][1]) > 0.99).all()
@@ -262,49 +180,30 @@ def test_what_is_held_does_not_grow_with_the_problems(loaded, monkeypatch):
         return histogram(activation)
 
     monkeypatch.setattr(activations, "histogram", tracked)
-    measured(loaded, PROBLEMS, ["mless"], [1])
+    measured(loaded, PROBLEMS, "mless", layers=[1])
     assert len(made) == 2 * len(PROBLEMS)
     assert max(alive) <= 2
 
 
-def test_arm_draws_anew_for_each_problem_in_all_layers(loaded, monkeypatch):
-    seeds = []
-
-    def installed(model, seed, **settings):
-        seeds.append(seed)
-        return nullcontext()
-
-    monkeypatch.setattr(activations, "installed", installed)
-    prompts = prompts_of(loaded, PROBLEMS[:2], ["arm"])
-    found = measure_activations(loaded, prompts, seed=5)
-    assert seeds == [5, 6]
-    assert found.layer.values.tolist() == [1, 2]
+def test_arm_draws_anew_for_each_problem(loaded):
+    twins = [FIRST, FIRST.model_copy(update={"id": "twin"})]
+    found = measured(loaded, twins, "arm", seed=5).measures
+    first, second = found.transpose("problem", ...).values
+    again = measured(loaded, [FIRST], "arm", seed=6).measures
+    np.testing.assert_array_equal(second, again.squeeze("problem"))
+    assert not np.array_equal(first, second)
 
 
-def test_arm_moves_as_many_activations_as_is_asked_for(loaded):
-    few, many = (
-        measured(loaded, PROBLEMS[:1], ["arm"], [1], arm=Arm(fraction=fraction))
-        for fraction in (0, 1)
-    )
-    assert (
-        few["counts"].sel(condition="none").equals(many["counts"].sel(condition="none"))
-    )
-    assert few["counts"].sel(condition="arm").values.tolist() == (
-        few["counts"].sel(condition="none").values.tolist()
-    )
-    assert not np.array_equal(
-        many["counts"].sel(condition="arm"), many["counts"].sel(condition="none")
-    )
+@pytest.mark.parametrize(("fraction", "same"), [(0, True), (1, False)])
+def test_arm_moves_the_share_of_activations_that_is_asked_for(loaded, fraction, same):
+    found = measured(loaded, [FIRST], "arm", arm=Arm(fraction=fraction))
+    none, arm = found.counts.transpose("condition", ...).values
+    assert np.array_equal(none, arm) == same
 
 
-def test_nan_activations_are_named(loaded):
+def test_nan_activations_are_named():
     spoilt = load("demo", layers=2, device="cpu")
     spoilt.model.layers[1].mlp.gate_proj.weight.data[0, 0] = float("nan")
-    place = f"under none on problem {PROBLEMS[0].id} gives NaN activations in layer 2"
+    place = f"under none on problem {FIRST.id} gives NaN activations in layer 2"
     with pytest.raises(InputError, match=place):
-        measured(spoilt, PROBLEMS, ["mless"], [1, 2])
-
-
-def test_a_missing_layer_is_named(loaded):
-    with pytest.raises(InputError, match="layers 1 to 2"):
-        measured(loaded, PROBLEMS, ["mless"], [3])
+        measured(spoilt, PROBLEMS, "mless")

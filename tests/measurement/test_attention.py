@@ -4,15 +4,10 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
-from eager import matrices, outputs_of, received
+from eager import matrices, received, values_of
 
 from lib.errors import InputError
-from lib.measurement.attention import (
-    SPANS,
-    _lambda_over_heads,
-    measure_attention,
-    prompts_of,
-)
+from lib.measurement.attention import SPANS, measure_attention, prompts_of
 from lib.models.loading import load
 from lib.prompts.problems import load_problems
 
@@ -22,11 +17,6 @@ PROBLEMS = load_problems("embedded", limit=4)
 @pytest.fixture(scope="module")
 def loaded():
     return load("demo", layers=3, device="cpu")
-
-
-def dilution(loaded, problems, conditions, layers=None):
-    prompts = prompts_of(loaded, problems, conditions)
-    return measure_attention(loaded, prompts, layers)
 
 
 def reference(loaded, before, after):
@@ -41,6 +31,7 @@ def reference(loaded, before, after):
     old = baseline[..., before.original[1:-1]].numpy()
     new = received(matrix)[..., after.original[1:-1]].numpy()
     inserted = received(matrix)[..., span].numpy()
+    values = values_of(loaded.model, after.input_ids)
 
     variables = {"lambda": new.mean(-1) / old.mean(-1)}
     variables["lambda_over_heads"] = lambda_over_heads(matrix, baseline, before, after)
@@ -48,21 +39,15 @@ def reference(loaded, before, after):
     variables["unevenness"] = new.std(-1) / new.mean(-1)
     variables["mass"] = matrix[:, :, span.stop :, span].sum(-1).mean(-1).numpy()
     variables["flatness"] = inserted.std(-1) / inserted.mean(-1)
-    variables["dispersion"] = dispersion(loaded, after)
+    variables["dispersion"] = dispersion(values[:, :, span].numpy())
     variables["portion"] = inserted.mean(-1) / new.mean(-1)
     return variables
 
 
-def dispersion(loaded, prompt):
-    """Return (L, H) of the values that the projections of each layer put out."""
-    outputs = outputs_of(loaded.model, prompt.input_ids, "self_attn.v_proj")
-    values = torch.stack(list(outputs.values()))[:, prompt.spans["inserted"]].numpy()
-    layers, tokens, _ = values.shape
-    width = loaded.model.config.head_dim
-    heads = values.reshape(layers, tokens, -1, width).swapaxes(1, 2)  # (L, K, n, D)
-    away = heads - heads.mean(2, keepdims=True)
-    share = (away**2).sum((2, 3)) / (heads**2).sum((2, 3))
-    return np.repeat(share**0.5, loaded.heads // share.shape[1], 1)
+def dispersion(values):
+    """Return (L, H) of values (L, H, n, D)."""
+    away = values - values.mean(2, keepdims=True)
+    return ((away**2).sum((2, 3)) / (values**2).sum((2, 3))) ** 0.5
 
 
 def lambda_over_heads(matrix, baseline, before, after):
@@ -96,39 +81,24 @@ def inner_tokens(prompt, name):
 def test_every_number_agrees_with_the_attention_matrices(loaded):
     conditions = ["mless", "random"]
     prompts = prompts_of(loaded, PROBLEMS, conditions)
-    measured = dilution(loaded, PROBLEMS, conditions)
-    sizes = {dim: measured.sizes[dim] for dim in measured["lambda"].dims}
-    assert sizes == {"condition": 2, "problem": 4, "layer": 3, "head": 9}
-    for problem in PROBLEMS:
-        before = prompts["none"][problem.id]
+    measured = measure_attention(loaded, prompts)
+    assert measured["lambda"].shape == (len(conditions), len(PROBLEMS), 3, 9)
+    for problem, before in prompts["none"].items():
         for condition in conditions:
-            expected = reference(loaded, before, prompts[condition][problem.id])
-            there = measured.sel(problem=problem.id, condition=condition)
+            expected = reference(loaded, before, prompts[condition][problem])
+            there = measured.sel(problem=problem, condition=condition)
             for name, numbers in expected.items():
                 np.testing.assert_allclose(
                     there[name], numbers, rtol=2e-3, atol=2e-3, err_msg=name
                 )
 
-
-def test_a_layer_alone_has_the_numbers_that_it_has_among_others(loaded):
-    every = dilution(loaded, PROBLEMS[:1], ["mless"])
-    second = dilution(loaded, PROBLEMS[:1], ["mless"], [2])
-    assert second.layer.values.tolist() == [2]
-    xr.testing.assert_allclose(second, every.sel(layer=[2]), rtol=1e-5)
+    second = measure_attention(loaded, prompts, [2])
+    xr.testing.assert_allclose(second, measured.sel(layer=[2]), rtol=1e-5)
 
 
-def test_what_cannot_be_measured_is_refused(loaded):
+def test_attention_that_is_nan_is_named_by_its_problem():
     spoilt = load("demo", layers=1, device="cpu")
     spoilt.model.layers[0].self_attn.q_proj.weight.data[0, 0] = float("nan")
-    with pytest.raises(InputError, match=r"gives NaN attention on problem embedded/"):
-        dilution(spoilt, PROBLEMS, ["mless"])
-
-
-def test_over_heads_lambda_is_a_ratio_of_means_that_one_head_cannot_decide():
-    # Two heads, of which the second gives the tokens next to nothing before.
-    before = torch.tensor([[[0.5, 0.5], [1e-6, 1e-6]]])  # (L, H, n)
-    after = torch.tensor([[[0.25, 0.25], [1e-4, 1e-4]]])[:, :, None]  # (L, H, R, n)
-    lam = _lambda_over_heads(["problem", "problem"], before, after)
-    problem = SPANS.index("problem")
-    assert lam[0, problem].item() == pytest.approx(0.5, rel=1e-3)
-    assert lam[0, SPANS.index("instruction")].isnan()
+    prompts = prompts_of(spoilt, PROBLEMS, ["mless"])
+    with pytest.raises(InputError, match="gives NaN attention on problem embedded/"):
+        measure_attention(spoilt, prompts)

@@ -1,9 +1,18 @@
-"""The tables of attention against plain numpy, on measurements written by hand."""
+"""The tables of attention and of activations against plain numpy, on measurements
+written by hand.
+"""
 
 import numpy as np
+import pytest
 import xarray as xr
 from evidence import close, dataset
 
+from lib.measurement.activation_tables import (
+    changes_table,
+    classes_table,
+    histogram_table,
+    log_changes,
+)
 from lib.measurement.attention import QUERIES, SPANS
 from lib.measurement.measured_tables import (
     affine_table,
@@ -19,11 +28,22 @@ from lib.statistics.intervals import interval
 NAN = float("nan")
 LABELS = {
     "network": ["trained"],
+    "condition": ["none", "mless"],
     "problem": ["a", "b"],
+    "layer": [1],
+    "head": [1, 2],
+    "measure": ["near zero", "L1"],
+    "class": ["digits", "operators", "others"],
     "span": SPANS,
     "query": QUERIES,
 }
-LABELS |= {"measure": ["near zero", "L1"], "layer": [1], "condition": ["none", "mless"]}
+# Problems of which no two are of one template.
+FOUR = ["a", "b", "c", "d"]
+
+
+def measured(arrays, **labels):
+    """Return what is measured of a model `m`: variables over LABELS, or others."""
+    return {"m": dataset(LABELS | labels, arrays)}
 
 
 def test_the_first_layers_have_all_problems_and_every_layer_those_that_reached_it():
@@ -33,13 +53,13 @@ def test_the_first_layers_have_all_problems_and_every_layer_those_that_reached_i
     lam[0, 0] = NAN
     lam[0, 1, 0, 0] = NAN
     lam[0, :, 0, 2] = NAN
-    labels = LABELS | {"condition": ["none", "mless", "random"]}
-    labels |= {"layer": [1, 2, 3], "head": [1]}
-    measured = dataset(labels, {"lambda": lam})["lambda"]
-    first = layers_of(measured)
-    assert first.sizes == {"condition": 2, "problem": 2, "layer": 2, "head": 1}
+    labels = {"condition": ["none", "mless", "random"], "layer": [1, 2, 3]}
+    lam = measured({"lambda": lam}, **labels)["m"]["lambda"]
+    first = layers_of(lam)
+    assert first.condition.values.tolist() == ["mless", "random"]
+    assert first.problem.values.tolist() == ["a", "b"]
     assert first.layer.values.tolist() == [1, 2]
-    every = layers_of(measured, every=True)
+    every = layers_of(lam, every=True)
     assert every.problem.values == ["b"]
     assert every.layer.size == 3
 
@@ -50,46 +70,36 @@ def test_n_counts_the_problems_of_each_place():
     table = means_table(xr.DataArray(by_problem, labels, ["problem", "layer"]))
     assert table.layer.tolist() == [1, 2]
     assert table.n.tolist() == [3, 2]
-    second = table.loc[1]
     ends = interval([4.0, 5.0])
-    close(second[["mean", "low", "high"]], [4.5, ends.low, ends.high])
+    close(table.loc[1, ["mean", "low", "high"]], [4.5, ends.low, ends.high])
 
 
 def test_heads_and_layers_have_the_mean_over_problems_and_its_interval():
     # By problem: of two heads under the slashes, twice that under a sentence.
     slashes = np.array([[0.5, 0.84], [0.6, 1.18], [0.7, 1.3], [0.8, 1.08]])
     lam = np.stack([slashes, 2 * slashes])[:, :, None]
-    labels = {"network": ["trained"], "problem": ["a", "b", "c", "d"], "layer": [1]}
-    labels |= {"condition": ["mless", "random"], "head": [1, 2]}
-    measured = {"m": dataset(labels, {"lambda": lam})}
-    heads = heads_table(measured)
+    conditions = ["mless", "random"]
+    model = measured({"lambda": lam}, condition=conditions, problem=FOUR)
+    heads = heads_table(model)
     places = heads[["model", "layer", "head", "n"]]
     assert places.values.tolist() == [["m", 1, 1, 4], ["m", 1, 2, 4]]
     close(heads["lambda"], [0.65, 1.1])
     ends = interval(slashes[:, 0])
     close(heads.loc[0, ["low", "high"]], [ends.low, ends.high])
 
-    layers = layers_table(measured)
-    assert layers[["condition", "layer"]].values.tolist() == [
-        ["mless", 1],
-        ["random", 1],
-    ]
+    layers = layers_table(model)
+    assert layers.condition.tolist() == conditions
     close(layers["lambda"], [0.875, 1.75])
 
 
-WITH_CONTROLS = ["trained", *UNTRAINED, UNIFORM]
-
-
 def test_mass_is_in_percent_beside_a_sentence_untrained_networks_and_even_attention():
+    networks = ["trained", *UNTRAINED, UNIFORM]
     # Of the first of two heads; the second takes nothing.
-    mass = np.zeros((len(WITH_CONTROLS), 2, 2, 1, 2))
-    trained = [[0.2, 0.4], [0.4, 0.6]]  # (condition, problem)
-    mass[0, :, :, 0, 0] = trained
-    for network, share in enumerate([0.6, 0.8, 1.0, 0.9], 1):
-        mass[network, 0, :, 0, 0] = share
-    labels = {"network": WITH_CONTROLS, "condition": ["mless", "random"]}
-    labels["head"] = [1, 2]
-    table = mass_table({"m": dataset(LABELS | labels, {"mass": mass})})
+    mass = np.zeros((len(networks), 2, 2, 1, 2))
+    mass[0, :, :, 0, 0] = [[0.2, 0.4], [0.4, 0.6]]  # (condition, problem)
+    mass[1:, 0, :, 0, 0] = np.array([[0.6], [0.8], [1.0], [0.9]])
+    labels = {"network": networks, "condition": ["mless", "random"]}
+    table = mass_table(measured({"mass": mass}, **labels))
     assert list(table) == ["model", "inserted", "layer", "mass", "low", "high", "n"]
     assert table.inserted.tolist() == [
         "slashes",
@@ -104,7 +114,68 @@ def test_mass_is_in_percent_beside_a_sentence_untrained_networks_and_even_attent
 
 def test_maps_have_their_mean_over_heads_also_where_they_fit_worse_than_none():
     fits = {"affine": [[0.2, 0.6], [0.4, 1.0]], "line": 0.5, "softmax": -0.5}
-    measured = dataset(LABELS | {"head": [1, 2]}, fits)
-    table = affine_table({"m": measured})
-    assert table["map"].tolist() == ["affine", "line", "softmax"]
+    table = affine_table(measured(fits))
+    assert table["map"].tolist() == list(fits)
     close(table["R²"], [0.55, 0.5, -0.5])
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "ratio"),
+    [
+        # A share of nothing counts as half the smallest of its own measure and layer.
+        ([0.2, 0.4], [0.0, 0.2], [0.5, 0.5]),
+        # One that is below all of none is told as it is.
+        ([0.2, 0.2], [0.006, 0.2], [0.03, 1]),
+        # The smallest is that of all conditions, for none as for the others.
+        ([0.2, 0.0], [0.0, 0.006], [0.015, 2]),
+        ([0.2, 0.1], [0.0, 0.4], [0.25, 4]),
+    ],
+)
+def test_no_share_is_smaller_than_half_an_element(before, after, ratio):
+    values = np.full((2, 2, 2, 2), 8e-4)
+    values[:, :, 0, 0] = before, after
+    dims = ["condition", "problem", "layer", "measure"]
+    measures = xr.DataArray(values, {"condition": ["none", "mless"]}, dims)
+    (logs,) = log_changes(measures)
+    np.testing.assert_allclose(np.exp(logs[:, 0, 0]), ratio)
+
+
+def test_changes_are_geometric_means_over_problems():
+    # By problem and measure.
+    before = np.array([[0.1, 1.0], [0.2, 2.0], [0.1, 4.0], [0.2, 8.0]])
+    factor = np.array([[2.0, 1.1], [8.0, 0.5], [4.0, 1.2], [4.0, 3.0]])
+    values = np.stack([before, before * factor])[:, :, None]
+    table = changes_table(measured({"measures": values}, problem=FOUR))
+    assert table.measure.tolist() == ["near zero", "L1"]
+    assert (table.condition == "mless").all()
+    assert (table.n == 4).all()
+
+    near_zero, norm = np.log(factor).T
+    close(table.ratio, [4, np.exp(norm.mean())])
+    ends = interval(near_zero)
+    close(table.loc[0, ["low", "high"]], np.exp([ends.low, ends.high]))
+
+
+def test_a_class_counts_the_problems_that_have_tokens_of_it_and_of_the_others():
+    # By problem and class; the third problem has no digits, the last no others.
+    shares = [[0.2, 0.4, 0.1], [0.4, 0.2, 0.2], [NAN, 0.3, 0.6], [0.9, 0.9, NAN]]
+    shares = np.array(shares)[:, None]
+    model = measured({"classes": shares}, condition=["none"], problem=FOUR)
+    table = classes_table(model)
+    assert table["class"].tolist() == LABELS["class"]
+    assert table.n.tolist() == [2, 3, 3]
+    close(table["near zero"], [30, 30, 30])
+    close(table["against others"], [15, 0, 0])
+    ends = interval([10, 20])
+    close(table.loc[0, ["against low", "against high"]], [ends.low, ends.high])
+
+
+def test_a_histogram_is_the_share_of_all_activations_at_the_middle_of_each_bin():
+    counts = np.array([[1, 60, 40, 1], [1, 30, 40, 1], [0, 5, 5, 0]])
+    labels = {"condition": ["none", "mless", "arm"], "bin": [-2.0, -1, 0, 1]}
+    table = histogram_table(measured({"counts": counts[:, None]}, **labels))
+    close(table.activation, [-0.5, 0.5])
+    close(table.none, [6000 / 102, 4000 / 102])
+    close(table.mless, [3000 / 72, 4000 / 72])
+    close(table.arm, [50, 50])
+    assert set(table.model) == {"m"}

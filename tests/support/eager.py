@@ -75,3 +75,12 @@ def outputs_of(model, ids, *names):
                 hooks.enter_context(hook)
         decoder(ids[None], use_cache=False)
     return outputs
+
+
+def values_of(model, ids):
+    """Return the values that each head takes of one prompt (T,), (L, H, T, D)."""
+    width = model.config.head_dim
+    outputs = outputs_of(model, ids, "self_attn.v_proj").values()
+    of_key_heads = torch.stack([*outputs]).unflatten(-1, (-1, width)).transpose(1, 2)
+    served = model.config.num_attention_heads // of_key_heads.shape[1]
+    return of_key_heads.repeat_interleave(served, 1)
