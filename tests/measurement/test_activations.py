@@ -73,7 +73,8 @@ def test_classes_go_by_the_first_character_of_a_token():
     assert token_classes("".join(tokens), offsets) == list(classes)
 
 
-def test_nothing_is_spread_evenly():
+def test_the_gini_index_of_few_numbers_is_exact_and_nothing_is_spread_evenly():
+    assert gini(torch.tensor([0, 4, 0, 0])) == 3 / 4
     assert gini(torch.zeros(3)) == 0
 
 

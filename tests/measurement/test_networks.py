@@ -13,14 +13,15 @@ from lib.measurement import networks
 from lib.measurement.activations import measure_activations
 from lib.measurement.affine import measure_affine
 from lib.measurement.attention import measure_attention, prompts_of, received_by
-from lib.measurement.plan import INSERTIONS, STEPS
+from lib.measurement.plan import INSERTIONS
 from lib.measurement.run import measure
 from lib.models.loading import load
 from lib.profiles import run_profile
 from lib.prompts.conditions import Filler
-from lib.prompts.problems import drawn_problem, load_problems, stratified_sample
+from lib.prompts.problems import load_problems, stratified_sample
 
-SEED = 3
+SEED = 2
+LIMIT = 6
 FILLER = Filler(length=7, mless="!")
 ARM = Arm(c=0.4, p1=90)
 
@@ -28,10 +29,9 @@ ARM = Arm(c=0.4, p1=90)
 @pytest.fixture(scope="module")
 def profile(tiny_llama):
     """A profile none of whose settings is that of the shipped ones."""
-    profile = run_profile("demo", model=str(tiny_llama), limit=3, name="mine")
-    attention = profile.attention.model_copy(
-        update={"layers": 1, "map_problems": 1, "format": "chat"}
-    )
+    profile = run_profile("demo", model=str(tiny_llama), limit=LIMIT, name="mine")
+    changes = {"layers": 1, "map_problems": 1, "format": "chat", "example": None}
+    attention = profile.attention.model_copy(update=changes)
     return profile.model_copy(
         update={"attention": attention, "seed": SEED, "filler": FILLER}
     )
@@ -48,8 +48,10 @@ def measured(profile, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def problems():
-    problems = load_problems("embedded", limit=3, seed=SEED)
-    assert problems != load_problems("embedded", limit=3)
+    """Those of the profile's seed, of which another seed draws others."""
+    problems = load_problems("embedded", limit=LIMIT, seed=SEED)
+    assert problems[0] != load_problems("embedded", limit=LIMIT)[0]
+    assert stratified_sample(problems, 1, SEED) != stratified_sample(problems, 1, 0)
     return problems
 
 
@@ -58,10 +60,10 @@ def built(loaded, problems, *conditions):
     return prompts_of(loaded, problems, conditions, "chat", FILLER)
 
 
-def same(step, measured, **place):
-    """Say whether a step's numbers are those of the measurements at a place."""
+def same(step, measured, network):
+    """Say that a step's numbers are those of a network's measurements."""
     labels = {name: step[name].values for name in step.dims if name in measured}
-    there = measured[list(step)].sel(labels | place)
+    there = measured[list(step)].sel(labels | {"network": network})
     for name in step:
         np.testing.assert_allclose(there[name], step[name], rtol=1e-5, err_msg=name)
 
@@ -76,22 +78,21 @@ def same(step, measured, **place):
     ],
 )
 def test_a_networks_attention_is_that_of_the_profiles_prompts(
-    measured, profile, problems, network, seed, observing
+    measured, tiny_llama, problems, network, seed, observing
 ):
-    loaded = load(*profile.attention.models, layers=1, seed=seed)
+    loaded = load(str(tiny_llama), layers=1, seed=seed)
     prompts = built(loaded, problems, *INSERTIONS)
-    same(measure_attention(loaded, prompts, [1], observing), measured, network=network)
+    same(measure_attention(loaded, prompts, [1], observing), measured, network)
 
 
 def test_maps_and_activations_are_those_of_the_profiles_prompts(
-    measured, profile, problems
+    measured, tiny_llama, problems
 ):
-    loaded = load(*profile.attention.models, layers=1)
-    fits = measure_affine(loaded, built(loaded, problems, "mless"))
-    same(fits, measured, network="trained")
+    loaded = load(str(tiny_llama), layers=1)
+    same(measure_affine(loaded, built(loaded, problems, "mless")), measured, "trained")
     prompts = built(loaded, problems, "mless", "arm")
-    activations = measure_activations(loaded, prompts, [1], arm=ARM, seed=SEED)
-    same(activations, measured, network="trained")
+    activations = measure_activations(loaded, prompts, arm=ARM, seed=SEED)
+    same(activations, measured, "trained")
 
 
 def test_every_layer_takes_the_problems_that_the_profiles_seed_draws(
@@ -102,37 +103,19 @@ def test_every_layer_takes_the_problems_that_the_profiles_seed_draws(
     assert there == [problem.id for problem in stratified_sample(problems, 1, SEED)]
 
 
-def test_the_problems_of_every_layer_are_drawn_by_the_profiles_seed(profile):
-    problems = load_problems("embedded")
-    drawn = stratified_sample(problems, 1, SEED)
-    assert drawn != stratified_sample(problems, 1, 0)
-    deep = next(step for step in STEPS if step.deep and step.measure == "attention")
-    assert networks._problems_of(deep, profile, problems) == drawn
-
-
-def test_the_problem_that_is_drawn_is_that_of_the_profiles_seed(profile):
-    without = profile.attention.model_copy(update={"example": None})
-    profile = profile.model_copy(update={"attention": without})
-    drawn = drawn_problem("embedded", None, without.limit, SEED)
-    assert drawn != drawn_problem("embedded", None, without.limit, 0)
-    tokens = next(step for step in STEPS if step.measure == "tokens")
-    assert networks._problems_of(tokens, profile, []) == [drawn]
-
-
-def test_the_drawn_prompt_has_the_profiles_filler_and_format(
-    measured, profile, problems
+def test_the_drawn_prompt_is_the_first_one_in_the_profiles_filler_and_format(
+    measured, tiny_llama, problems
 ):
-    loaded = load(*profile.attention.models, layers=1)
-    example = next(p for p in load_problems("embedded") if p.id == measured.example)
-    prompt = built(loaded, [example], "mless")["mless"][example.id]
-    drawn = measured.received.sel(condition="mless", layer=[1]).values[
-        ..., : len(prompt)
-    ]
-    np.testing.assert_array_equal(drawn, received_by(loaded, prompt, [1]))
-    assert (measured.part.sel(condition="mless") == "inserted").sum() == FILLER.length
+    loaded = load(str(tiny_llama), layers=1)
+    (prompt,) = built(loaded, problems[:1], "mless")["mless"].values()
+    tokens = measured.sel(condition="mless", layer=1, token=range(len(prompt)))
+    (received,) = received_by(loaded, prompt, [1])
+    np.testing.assert_array_equal(tokens.received, received)
+    assert tokens.part.values.tolist() == prompt.parts
+    assert measured.example == problems[0].id
 
 
-def test_memory_holds_one_model(tiny_checkpoint, monkeypatch):
+def test_memory_holds_one_model(tiny_llama, monkeypatch):
     alive = weakref.WeakSet()
 
     def counted(spec, **options):
@@ -143,6 +126,5 @@ def test_memory_holds_one_model(tiny_checkpoint, monkeypatch):
         return loaded
 
     monkeypatch.setattr(networks, "load", counted)
-    spec = str(tiny_checkpoint)
     for layers, seed in ((1, None), (1, None), (2, 0)):
-        networks.load_cached(spec, layers, "auto", seed)
+        networks.load_cached(str(tiny_llama), layers, "auto", seed)

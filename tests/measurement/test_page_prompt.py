@@ -8,22 +8,26 @@ import json
 
 import numpy as np
 import pytest
-from transformers import AutoModelForCausalLM
+from eager import matrices, received
 
-from lib import paths, prompts
+from lib import paths
 from lib.measurement import page_prompt
 from lib.measurement.page_prompt import (
     MOST,
     OCTAVES,
+    PROBLEM,
     coded,
     measure_prompts,
+    measured_prompt,
     prompt_file,
 )
-from lib.models import load
+from lib.models.loading import load
 from lib.profiles import load_profile
+from lib.prompts.building import build_prompt
 from lib.prompts.problems import load_problems
 
 STORED = sorted(paths.DATA.glob("*/prompt/*.json.gz"))
+(WORDS,) = (one.problem for one in load_problems("embedded") if one.id == PROBLEM)
 
 
 def decoded(text):
@@ -38,52 +42,39 @@ def read(path):
 
 
 def test_a_byte_keeps_what_a_token_receives_to_a_few_per_cent():
-    received = np.array([1, 0.3, 0.01, 2e-4, np.nan])
-    assert decoded(coded(received)) == pytest.approx(received, rel=0.03, nan_ok=True)
-
-
-def test_what_is_too_small_is_the_smallest_and_not_nothing():
-    assert decoded(coded(np.array([0.0, 1e-9]))) == pytest.approx([0, 0], abs=2**-15)
+    known = np.array([1, 0.3, 0.01, 2e-4, np.nan])
+    assert decoded(coded(known)) == pytest.approx(known, rel=0.03, nan_ok=True)
+    # What is too small is the smallest and not nothing.
+    assert decoded(coded(np.array([0, 1e-9]))).tolist() == [2**-OCTAVES] * 2
 
 
 @pytest.mark.parametrize(
     "path", STORED, ids=lambda path: f"{path.parts[-3]} {path.stem}"
 )
-def test_a_stored_lambda_is_what_the_stored_bytes_say(path):
+def test_a_stored_lambda_is_what_the_stored_bytes_of_the_projects_own_words_say(path):
     prompt = read(path)
+    assert "".join(prompt["tokens"]).replace(" ", "").endswith(WORDS.replace(" ", ""))
     heads = prompt["heads"]
-    plain = decoded(prompt["plain"]).reshape(heads, -1)
-    assert len(prompt["tokens"]) == plain.shape[1]
+    plain = decoded(prompt["plain"]).reshape(heads, len(prompt["tokens"]))
     step = prompt["lengths"].index(55) - 1
     for filler in prompt["fillers"].values():
-        received = decoded(filler["received"][step]).reshape(heads, -1)
+        filled = decoded(filler["received"][step]).reshape(heads, -1)
         inserted = np.s_[prompt["place"] : prompt["place"] + 55]
-        original = np.delete(received, inserted, axis=1)
+        original = np.delete(filled, inserted, axis=1)
         ratios = original[:, 1:-1].mean(1) / plain[:, 1:-1].mean(1)
         assert ratios == pytest.approx(filler["lambda"][step], rel=0.06)
-
-
-@pytest.mark.parametrize(
-    "path", STORED, ids=lambda path: f"{path.parts[-3]} {path.stem}"
-)
-def test_its_words_are_of_the_projects_own_problem(path):
-    problems = {problem.id: problem.problem for problem in load_problems("embedded")}
-    text = "".join(read(path)["tokens"]).replace(" ", "")
-    assert text.endswith(problems[page_prompt.PROBLEM].replace(" ", ""))
 
 
 def test_the_demos_file_is_what_the_demo_model_gives_today():
     demo = load_profile("demo")
     stored = read(prompt_file(demo, "SmolLM2-135M-Instruct"))
-    measured = page_prompt.measured_prompt(demo, "demo")
-    assert measured["revision"] == stored["revision"]
-    assert measured["tokens"] == stored["tokens"]
+    measured = measured_prompt(demo, "demo")
+    for name in ("revision", "tokens"):
+        assert measured[name] == stored[name]
     for name, filler in stored["fillers"].items():
         now = measured["fillers"][name]
         assert now["inserted"] == filler["inserted"]
-        assert np.array(now["lambda"]) == pytest.approx(
-            np.array(filler["lambda"]), abs=1e-3
-        )
+        np.testing.assert_allclose(now["lambda"], filler["lambda"], atol=1e-3)
 
 
 @pytest.fixture
@@ -105,54 +96,37 @@ def test_a_model_of_ones_own_is_measured_into_results_once(own, tiny_llama):
     assert file.read_bytes() == b"kept"
 
 
-def eager(model, prompt):
-    """Return what tokens receive in layer 1 by transformers' own attention."""
-    first = model(prompt.input_ids[None], output_attentions=True).attentions[0]
-    weights = first[0].detach().numpy()  # (heads, queries, keys)
-    received = np.full(weights.shape[:2], np.nan)
-    for key in range(len(prompt) - 1):
-        received[:, key] = weights[:, key + 1 :, key].mean(1)
-    return received
-
-
 def test_what_is_measured_is_what_eager_attention_gives(own, tiny_llama):
-    measured = page_prompt.measured_prompt(own, str(tiny_llama))
+    measured = measured_prompt(own, str(tiny_llama))
     slashes = measured["fillers"]["slashes"]
     step = measured["lengths"].index(55) - 1
-    problems = {problem.id: problem.problem for problem in load_problems("embedded")}
-    model = AutoModelForCausalLM.from_pretrained(
-        tiny_llama, attn_implementation="eager"
-    )
-    tokenizer = load(str(tiny_llama), layers=1).tokenizer
+    loaded = load(str(tiny_llama), layers=1)
     plain, filled = (
-        prompts.build_prompt(tokenizer, problems[page_prompt.PROBLEM], condition)
+        build_prompt(loaded.tokenizer, WORDS, condition)
         for condition in ("none", "mless")
     )
-    before, after = eager(model, plain), eager(model, filled)
-
+    before, after = (
+        received(matrices(loaded.model, prompt.input_ids)[0]).numpy()
+        for prompt in (plain, filled)
+    )
     shown = decoded(measured["plain"]).reshape(before.shape)
     assert shown == pytest.approx(before, rel=0.03, nan_ok=True)
     shown = decoded(slashes["received"][step]).reshape(after.shape)
     assert shown == pytest.approx(after, rel=0.03, nan_ok=True)
-    original = after[:, filled.original.numpy()[1:-1]]
-    ratios = original.mean(1) / before[:, 1:-1].mean(1)
+    ratios = after[:, filled.original[1:-1]].mean(1) / before[:, 1:-1].mean(1)
     assert slashes["lambda"][step] == pytest.approx(ratios, abs=1e-3)
     assert slashes["inserted"][step] == [" /"] * 55
     assert measured["place"] == filled.spans["inserted"].start
 
 
-def test_the_repositorys_file_counts_unless_all_is_measured_anew(tmp_path, monkeypatch):
+@pytest.mark.parametrize("stored", [True, False])
+def test_the_repositorys_file_counts_unless_all_is_measured_anew(
+    tmp_path, monkeypatch, stored
+):
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
-    asked = []
-
-    def measured_prompt(profile, spec):
-        asked.append(spec)
-        return {"fillers": {"slashes": {}}}
-
-    monkeypatch.setattr(page_prompt, "measured_prompt", measured_prompt)
+    monkeypatch.setattr(page_prompt, "measured_prompt", lambda *_: {"fillers": "some"})
     profile = load_profile("families")
-    measure_prompts(profile)
-    assert asked == []
-    measure_prompts(profile, stored=False)
-    assert asked == profile.attention.models
-    assert prompt_file(profile, "gemma-3-270m").parent.parent == profile.results
+    measure_prompts(profile, stored)
+    folder = paths.DATA / profile.name if stored else profile.results
+    file = prompt_file(profile, "gemma-3-270m")
+    assert file == folder / "prompt" / "gemma-3-270m.json.gz"
