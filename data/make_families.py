@@ -29,11 +29,11 @@ from lib import progress
 from lib.errors import InputError
 from lib.evaluation.of_profile import RECORDED, recorded_settings
 from lib.evaluation.pass_rates import is_divided, scored_draws
-from lib.evaluation.rows import FIELDS, SCORE_FIELDS, frame
+from lib.evaluation.records import FIELDS, SCORE_FIELDS, frame
 from lib.files import write_json, write_whole
+from lib.grading.answer import Grade
 from lib.grading.authors import correct_authors, correct_exact
 from lib.grading.pool import grade_many
-from lib.grading.status import Grade
 from lib.measurement.page_prompt import measure_prompts
 from lib.measurement.run import measure
 from lib.measurement.store import save_measured

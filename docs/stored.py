@@ -15,8 +15,7 @@ from pydantic.fields import FieldInfo
 from lib import evaluation, paths
 from lib.claims import verdict
 from lib.claims.judging import gain_of_odds
-from lib.claims.verdict import Verdict
-from lib.claims.verdict_tables import stored_verdicts
+from lib.claims.verdict import Verdict, stored_verdicts
 from lib.errors import InputError
 from lib.evaluation import answer_tables
 from lib.evaluation.of_profile import stored_rows

@@ -16,11 +16,10 @@ import jinja2
 
 from docs import stored
 from lib import paths
-from lib.claims.verdict import Verdict, models_of
-from lib.claims.verdict_tables import totals
+from lib.claims.verdict import Verdict, models_of, totals
 from lib.errors import InputError
 from lib.files import write_whole
-from lib.report.publish import addresses
+from lib.report.page import addresses
 
 TEMPLATES = Path(__file__).parent / "templates"
 SUFFIX = ".md.j2"  # of a document; other templates are parts of several

@@ -134,9 +134,8 @@ def claims(overrides: Overrides) -> None:
 def _judge(profile: Profile) -> None:
     """Judge every claim, keep the verdicts and print them."""
     from lib.claims.claim import load_claims
-    from lib.claims.gathering import gather
-    from lib.claims.judging import judge
-    from lib.claims.verdict_tables import totals, verdicts_as_text, write_verdicts
+    from lib.claims.judging import gather, judge
+    from lib.claims.verdict import totals, verdicts_as_text, write_verdicts
 
     verdicts = judge(load_claims(), gather(profile))
     print(verdicts_as_text(verdicts))
@@ -212,9 +211,9 @@ def likelihood(options: LikelihoodOptions, likelihood: Likelihood) -> None:
 
 def grade(options: GradeOptions) -> None:
     """Grade a file of answers and responses."""
+    from lib.grading.answer import STATUSES
     from lib.grading.pairs import read_pairs
     from lib.grading.pool import grade_many
-    from lib.grading.status import STATUSES
     from lib.statistics.intervals import POINTS, interval
     from lib.statistics.rounding import format_interval
 

@@ -14,7 +14,7 @@ import papermill
 import yaml
 
 from lib import paths
-from lib.claims.verdict_tables import read_verdicts, totals
+from lib.claims.verdict import read_verdicts, totals
 from lib.errors import InputError
 from lib.evaluation import of_profile
 from lib.measurement.page_prompt import measure_prompts

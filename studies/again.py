@@ -25,7 +25,7 @@ import pandas as pd
 from benchmarks.measuring import machine
 from lib import evaluation
 from lib.evaluation.of_profile import stored_rows
-from lib.evaluation.rows import frame
+from lib.evaluation.records import frame
 from lib.paths import DATA
 from lib.profiles import load_profile
 from lib.store import read
@@ -40,8 +40,8 @@ CHANGES = ["other_text", "lost", "gained"]
 def compared(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     """Return a row per RUNS with how many answers of both there are, and CHANGES.
 
-    first, second: as `lib.evaluation.rows.frame` has completions of one part; an answer
-    has the same key in both.
+    first, second: as `lib.evaluation.records.frame` has completions of one part; an
+    answer has the same key in both.
     """
     same = ["key", "part", "model", "dtype"]
     both = first.merge(second, on=same, suffixes=("", "_again"))

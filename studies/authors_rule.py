@@ -19,7 +19,7 @@ from pathlib import Path
 import pandas as pd
 
 from lib.evaluation.answer_tables import groups, mean_and_ends, solved
-from lib.evaluation.rows import frame
+from lib.evaluation.records import frame
 from lib.grading.authors import correct_authors, with_authors_box
 from lib.paths import DATA
 from lib.prompts.conditions import INSTRUCTION, parse_condition

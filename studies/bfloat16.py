@@ -28,7 +28,7 @@ import pandas as pd
 from lib.errors import InputError
 from lib.evaluation.answer_tables import mean_and_ends
 from lib.evaluation.pass_rates import pass_rate_table, scored_draws
-from lib.evaluation.rows import SCORES
+from lib.evaluation.records import SCORES
 from studies.keeping import RESULTS, keep, rows_of_runs
 from studies.weights import shorter
 
@@ -59,9 +59,9 @@ def compared(
 ) -> pd.DataFrame:
     """Return a row per model and pair of conditions whose scores both dtypes have.
 
-    answers: as `lib.evaluation.rows.frame` has completions; exact, rounded: a row per
-    answer and condition. Raises InputError for a model of which an answer that decides
-    is scored in one dtype alone.
+    answers: as `lib.evaluation.records.frame` has completions; exact, rounded: a row
+    per answer and condition. Raises InputError for a model of which an answer that
+    decides is scored in one dtype alone.
     """
     in_both = exact[SAME_SCORE].merge(rounded[SAME_SCORE])
     exact, rounded = exact.merge(in_both), rounded.merge(in_both)

@@ -16,7 +16,7 @@ in %, and by how many points each differs from none. Problems of a kind count as
 import pandas as pd
 
 from lib.evaluation.answer_tables import summarise
-from lib.evaluation.rows import frame
+from lib.evaluation.records import frame
 from studies.keeping import RESULTS, keep, rows_of_runs
 
 NUMBERS = ["accuracy", "low", "high", "effect", "effect_low", "effect_high", "p_value"]

@@ -19,7 +19,7 @@ from lib import evaluation
 from lib.claims.answer_measures import likelihood_differences
 from lib.claims.rule import Untestable
 from lib.evaluation.answer_tables import mean_and_ends
-from lib.evaluation.rows import SCORES
+from lib.evaluation.records import SCORES
 from lib.profiles import load_profile
 from studies.keeping import RESULTS, keep, rows_of_runs
 

@@ -16,7 +16,7 @@ import pandas as pd
 
 from lib import evaluation
 from lib.evaluation.pass_rates import pass_rate_table, scored_draws
-from lib.evaluation.rows import frame
+from lib.evaluation.records import frame
 from lib.profiles import load_profile
 from lib.prompts.problems import Problem, sampling_order
 from lib.statistics.intervals import POINTS

@@ -14,10 +14,12 @@ import nbformat
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from commands import copy_repository
 from one_kernel import run_in_one_kernel
 
 from lib import paths
+from lib.profiles import load_profile, run_profile
 
 NOTEBOOKS = sorted(paths.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
 BOOKS = {path.stem: nbformat.read(path, as_version=4) for path in NOTEBOOKS}
@@ -177,13 +179,20 @@ def decided(row):
     return row["id"], row["model"], row["verdict"], row["survives"]
 
 
-def test_what_is_stored_is_cut_to_fewer_problems_without_a_network(copy, monkeypatch):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+def test_five_problems_of_a_model_of_ones_own_fill_every_notebook(copy, tiny_llama):
+    """As somebody tries a profile: few problems, a model that answers at random."""
+    run = run_profile("demo", model=str(tiny_llama), limit=5, name="mine")
+    content = run.model_dump()
+    content["accuracy"] |= {"levels": None, "max_new_tokens": 8}
+    asked = {"models": [str(tiny_llama)], "problems": "embedded", "limit": 5}
+    scored = [*load_profile("families").likelihood.conditions, "mless@end"]
+    content["likelihood"] = asked | {"conditions": list(map(str, scored))}
+    content["pass_rates"] = asked | {"max_new_tokens": 8}
+    (copy / "mine.yaml").write_text(yaml.safe_dump(content))
     stored = paths.notebooks(["02", "03", "05", "06", "07"])
-    run_in_one_kernel(copy, stored, profile="families", limit=5)
+    run_in_one_kernel(copy, stored, profile=str(copy / "mine.yaml"))
     for figure in ("mass_by_layer", "fig10"):
-        (csv,) = (copy / "figures").glob(f"families-*/{figure}.csv")
-        table = pd.read_csv(csv)
+        table = pd.read_csv(copy / "figures" / "mine" / f"{figure}.csv")
         if "source" in table:
             table = table[table.source == "this run"]
         assert set(table.n) == {5}

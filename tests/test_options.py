@@ -174,8 +174,8 @@ def test_every_option_has_a_row():
 RECEIVERS = """
 plan : lib.plan.make_plan
 fetch : lib.plan.make_plan
-claims : lib.claims.gathering.gather
-report : lib.claims.gathering.gather
+claims : lib.claims.judging.gather
+report : lib.claims.judging.gather
 """
 # A value of each override that is not its default.
 OVERRIDES = """

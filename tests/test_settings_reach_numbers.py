@@ -26,7 +26,7 @@ from lib import evaluation, paths
 from lib.errors import Settings
 from lib.evaluation import likelihood
 from lib.evaluation.likelihood import texts_wanted
-from lib.evaluation.settings import shared_settings
+from lib.evaluation.records import shared_settings
 from lib.evaluation.wanted import completions_wanted
 from lib.measurement.run import measure
 from lib.measurement.store import settings_of

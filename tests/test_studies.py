@@ -6,7 +6,7 @@ import pytest
 
 from lib.errors import InputError
 from lib.evaluation.pass_rates import counted, scored_draws, weighted
-from lib.evaluation.rows import frame
+from lib.evaluation.records import frame
 from lib.prompts.problems import Problem
 from studies import (
     again,

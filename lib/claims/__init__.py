@@ -2,15 +2,13 @@
 decides it.
 
     claim              the claims, as data/claims.yaml has them: `load_claims`
-    gathering          what is known of each model, computed where it is missing:
-                       `gather`
     network_measures   the numbers that a claim asks for, of measurements: a value for
                        each problem
     answer_measures    those of answers and likelihoods
     rule               the rule that decides on such numbers
-    judging            a verdict for every claim and model, beside its controls: `judge`
-    verdict            what a `Verdict` holds
-    verdict_tables     verdicts as a table, kept in files and counted
+    judging            what is known of each model, `gather`, and a verdict for every
+                       claim and model, beside its controls, `judge`
+    verdict            what a `Verdict` holds; verdicts in files, as a table and counted
 """
 
 import lazy_loader
@@ -19,9 +17,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "claim": ["load_claims"],
-        "gathering": ["gather"],
-        "judging": ["judge"],
-        "verdict": ["models_of"],
-        "verdict_tables": ["verdict_table", "write_verdicts"],
+        "judging": ["gather", "judge"],
+        "verdict": ["models_of", "verdict_table", "write_verdicts"],
     },
 )

@@ -1,9 +1,11 @@
-"""Every claim of the paper beside what was measured.
+"""What is known of each model, and how every claim of the paper stands beside it.
 
-verdicts = judge(load_claims(), gather(profile))  # a Verdict per claim and model
+evidence = gather(profile)  # by model: what is `measured`, its `answers`, ...
+verdicts = judge(load_claims(), evidence)  # a Verdict per claim and model
 """
 
 import contextlib
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from math import isnan, sqrt
 from typing import Any, NamedTuple
@@ -24,10 +26,46 @@ from lib.claims.rule import (
     parts_of,
 )
 from lib.claims.verdict import SMALL, Control, Estimate, Verdict
+from lib.evaluation import of_profile
 from lib.measurement.plan import TRAINED, UNIFORM, UNTRAINED
-from lib.profiles import HALVES
+from lib.measurement.run import measure
+from lib.profiles import HALVES, PARTS, Profile
 from lib.statistics.intervals import ALPHA, POINTS, Interval, interval, n_deciding
 from lib.statistics.p_values import holm
+
+
+def gather(profile: Profile) -> dict[str, dict[str, Any]]:
+    """Return by model what the profile measures, computing only what results/ lacks.
+
+    The models whose attention is measured come first.
+    """
+    answers = [of_profile.answers(profile, part) for part in ("main", *PARTS)]
+    measured = measure(profile, "attention", "activations", "controls")
+    scores, draws = of_profile.scores(profile), of_profile.draws(profile)
+    return by_model(profile, measured, answers, scores, draws)
+
+
+def by_model(
+    profile: Profile,
+    measured: Mapping[str, xr.Dataset],
+    answers: Sequence[pd.DataFrame],
+    scores: pd.DataFrame | None = None,
+    draws: pd.DataFrame | None = None,
+) -> dict[str, dict[str, Any]]:
+    """Return by model a Dataset that is `measured`, and the rows of its `answers`, a
+    frame per part, of its `scores` and of its `draws`.
+    """
+    unaided = profile.accuracy.format == "plain" and not profile.accuracy.elicit
+    every = pd.concat(answers, ignore_index=True).assign(plain=unaided)
+    tables = {"answers": every, "scores": scores, "draws": draws}
+    evidence: dict[str, dict[str, Any]] = defaultdict(dict)
+    for model, dataset in measured.items():
+        evidence[model]["measured"] = dataset
+    for kind, table in tables.items():
+        if table is not None:
+            for model, rows in table.groupby("model", sort=False):
+                evidence[str(model)][kind] = rows
+    return dict(evidence)
 
 
 class Network(NamedTuple):

@@ -6,11 +6,10 @@ and say what it shows.
 
     of_profile       what a profile asks for, by part, as it is stored or computed now
     run              completes and grades what a folder lacks: `evaluate`
-    settings         which settings of a run decide its numbers, as run.json has them
+    records          settings that decide a run's numbers, and fields of its rows
     wanted           every completion that a run asks for; what all keys and rows share
     likelihood       how likely solutions are, or answers that were drawn: `likelihoods`
     log_probability  log p of texts in batches
-    rows             files of rows, their fields, and answers as a frame
     answer_tables    what answers and likelihoods show: accuracy, effects, graders, nats
     sample_tables    what several samples of an answer show
     pass_rates       what drawn answers show that were scored

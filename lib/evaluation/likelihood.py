@@ -28,9 +28,12 @@ from lib.evaluation.log_probability import (
     score_rows,
 )
 from lib.evaluation.pass_rates import is_divided, scored_draws
-from lib.evaluation.rows import DRAW_SCORE_FIELDS, SCORE_FIELDS, SCORES, frame
-from lib.evaluation.settings import (
+from lib.evaluation.records import (
     DECIDING,
+    DRAW_SCORE_FIELDS,
+    SCORE_FIELDS,
+    SCORES,
+    frame,
     run_settings,
     shared_settings,
     versions,

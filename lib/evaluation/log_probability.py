@@ -11,7 +11,7 @@ import torch
 from lib.arm.moving import installed
 from lib.attention.function import hiding
 from lib.errors import InputError
-from lib.evaluation.rows import SCORE_FIELDS
+from lib.evaluation.records import SCORE_FIELDS
 from lib.evaluation.wanted import arm_of, begun_row, key_parts
 from lib.files import settings_key
 from lib.generation.cache import prefill

@@ -18,8 +18,13 @@ import pandas as pd
 from lib import paths
 from lib.errors import InputError
 from lib.evaluation.pass_rates import scored_draws
-from lib.evaluation.rows import DRAW_SCORE_FIELDS, SCORE_FIELDS, SUMMARY, frame
-from lib.evaluation.settings import shared_settings
+from lib.evaluation.records import (
+    DRAW_SCORE_FIELDS,
+    SCORE_FIELDS,
+    SUMMARY,
+    frame,
+    shared_settings,
+)
 from lib.files import read_text
 from lib.models.names import resolve
 from lib.profiles import Profile

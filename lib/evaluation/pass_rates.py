@@ -67,7 +67,7 @@ def scored_draws(answers: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     """Return a row per sampled answer: DRAW_FIELDS, and log p in nats by condition, NaN
     where it is not scored.
 
-    answers: a row per completion, as `lib.evaluation.rows.frame` has them; scores: a
+    answers: a row per completion, as `lib.evaluation.records.frame` has them; scores: a
     row per answer and condition, which `answer` names by its completion's key.
     """
     drawn = answers.rename(columns={"condition": "drawn_under"})

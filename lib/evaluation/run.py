@@ -15,8 +15,14 @@ import torch
 
 from lib.errors import InputError, PartlyDone
 from lib.evaluation.answer_tables import summarise
-from lib.evaluation.rows import COMPLETIONS, FIELDS, SUMMARY, frame
-from lib.evaluation.settings import shared_settings, versions
+from lib.evaluation.records import (
+    COMPLETIONS,
+    FIELDS,
+    SUMMARY,
+    frame,
+    shared_settings,
+    versions,
+)
 from lib.evaluation.wanted import WantedCompletion, begun_row, completions_wanted
 from lib.files import write_json
 from lib.generation.writer import (
@@ -28,9 +34,9 @@ from lib.generation.writer import (
     positions_after,
     workers_class,
 )
+from lib.grading.answer import Grade
 from lib.grading.authors import correct_authors, correct_exact
 from lib.grading.pool import grade
-from lib.grading.status import Grade
 from lib.models.loading import Loaded, load_without_weights
 from lib.profiles import Accuracy
 from lib.prompts.conditions import Filler

@@ -4,7 +4,7 @@ r"""Grade answers to MATH problems: one grader for every condition, the authors'
     grade_many(pairs)                             # of (gold, response), in their order
 
 Gold answers must be LaTeX. `answer` reads the last closed box and what is round it, and
-`status` says where nothing can be compared. In processes whose time and memory `pool`
+says where nothing can be compared. In processes whose time and memory `pool`
 bounds, `equal` compares what `spelling` wrote in one way and `values` reads, and asks
 `algebra`, which is math-verify, where typed rules end. `authors` is the other grader,
 and `pairs` reads a file to grade. `Grade.method` says what decided.
@@ -15,7 +15,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "status": ["STATUSES", "Grade"],
+        "answer": ["STATUSES", "Grade"],
         "pool": ["grade", "grade_many"],
     },
 )

@@ -20,7 +20,7 @@ from types import ModuleType
 from pebble import ProcessExpired, ProcessFuture, ProcessPool
 
 from lib.errors import InputError
-from lib.grading.status import UNDECIDED, Grade, settle
+from lib.grading.answer import UNDECIDED, Grade, settle
 
 # What one pair may take: seconds of processor time, and bytes.
 SECONDS = 8

@@ -1,9 +1,7 @@
 """From a model's name to a tokenizer and a decoder, whole or only its first layers.
 
     names          what a text such as `demo` or `org/name@main` stands for: a `Source`,
-                   with what data/models.yaml knows of the model
-    card           a source with what its config.json says; the files that make up a
-                   GGUF model
+                   with what data/models.yaml and its config.json know of the model
     checkpoint     a folder of safetensors: its shards, what makes it unusable, and a
                    digest that stands for it
     hub            a whole model from the hub, or the byte ranges of its first layers

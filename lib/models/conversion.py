@@ -19,9 +19,8 @@ import transformers
 from lib import paths
 from lib.errors import InputError
 from lib.files import whole_folder
-from lib.models.card import gguf_parts
 from lib.models.checkpoint import checkpoint_errors, require_whole, weights_digest
-from lib.models.names import Source
+from lib.models.names import Source, gguf_parts
 from lib.models.weights import quiet
 
 CONVERSION = 2  # counts what conversions write: one of another number is made again

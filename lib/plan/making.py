@@ -6,9 +6,8 @@ from typing import NamedTuple
 import pandas as pd
 
 from lib.errors import InputError
-from lib.models.card import card
 from lib.models.hub import first_layers, snapshot
-from lib.models.names import resolve
+from lib.models.names import card, resolve
 from lib.plan.sizes import files_of, memory_of, room_for_weights, seconds_of, shape_of
 from lib.plan.tasks import Task, tasks_of
 from lib.profiles import Profile

@@ -18,11 +18,10 @@ from huggingface_hub import HfApi
 from huggingface_hub.utils import filter_repo_objects
 
 from lib.errors import InputError
-from lib.models.card import HUB_SECONDS, config_folder, gguf_parts
 from lib.models.checkpoint import checkpoint_errors, has_all_shards, shards_of
 from lib.models.hub import DUPLICATES, hub_errors, layers_folder
 from lib.models.memory import SHARE_OF_MEMORY, free_memory
-from lib.models.names import Source
+from lib.models.names import HUB_SECONDS, Source, config_folder, gguf_parts
 from lib.plan.tasks import Task
 
 # Parts that score: what their models lack of memory stays on disk.

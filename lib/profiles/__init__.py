@@ -4,13 +4,18 @@
     check(run)                          # refuses what cannot run
     run.results, run.figures            # its folders
 
-`sections` are what a profile is made of, `profile` reads one, `overrides` changes it,
-`checks` says what cannot run, and `options` are how a command line gives all of it.
+`sections` are what a profile is made of, `profile` reads one and says what of it cannot
+run, `overrides` changes it, and `options` are how a command line gives all of it.
 """
 
-from lib.profiles.checks import check, check_accuracy
 from lib.profiles.overrides import Overrides, run_profile
-from lib.profiles.profile import Profile, load_profile, profile_names
+from lib.profiles.profile import (
+    Profile,
+    check,
+    check_accuracy,
+    load_profile,
+    profile_names,
+)
 from lib.profiles.sections import (
     HALVES,
     PARTS,

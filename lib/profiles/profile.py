@@ -1,7 +1,10 @@
-"""A profile: everything a run needs to know, read from a YAML file."""
+"""A profile: everything a run needs to know, read from a YAML file; and what of it
+cannot run, said before any weights are read.
+"""
 
 import os
 import re
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +13,17 @@ from pydantic import Field, NonNegativeInt
 from lib import paths
 from lib.errors import InputError, Settings, unknown, validated
 from lib.files import read_yaml
-from lib.models.names import resolve
+from lib.models.names import Source, card, require_cards, resolve
 from lib.profiles.sections import (
     Accuracy,
     Attention,
     Likelihood,
+    Panel,
     PassRates,
     variation,
 )
-from lib.prompts.conditions import Filler
+from lib.prompts.conditions import Condition, Filler
+from lib.prompts.problems import drawn_problem, load_problems, solved_problems
 
 # A profile's name is that of a folder.
 FOLDER_NAME = r"^\w[\w.-]{0,79}$"
@@ -157,3 +162,64 @@ def load_profile(name_or_path: str | Path) -> Profile:
             " another"
         )
     return profile
+
+
+def check(profile: Profile) -> None:
+    """Raise InputError for what the problems and the models' configs say cannot run."""
+    if profile.stored:
+        # Nothing runs.
+        return
+    require_cards(profile.models)
+    _check_attention(profile.attention)
+    for section in profile.parts.values():
+        if isinstance(section, Accuracy):
+            check_accuracy(section, profile.filler)
+    if asked := profile.likelihood:
+        solved_problems(asked.problems, asked.limit, profile.seed)
+
+
+def _check_attention(attention: Attention) -> None:
+    drawn_problem(attention.problems, attention.example)
+    for spec in attention.models:
+        deepest = Panel(model=spec, layer=attention.layers, head=1)
+        _check_panel("attention.layers", deepest, card(spec))
+    for figure, row in attention.panels.items():
+        for panel in row:
+            _check_panel(figure, panel, card(panel.model))
+
+
+def _check_panel(figure: str, panel: Panel, known: Source) -> None:
+    """Raise InputError when the model lacks a panel's layer or head."""
+    asked = ("layers", panel.layer, known.layers), ("heads", panel.head, known.heads)
+    for name, number, last in asked:
+        if last and number > last:
+            raise InputError(
+                f"{figure}: {known.spec} has {name} 1 to {last}, not {number}"
+            )
+
+
+def check_accuracy(accuracy: Accuracy, filler: Filler) -> None:
+    """Raise InputError for problems that cannot be read, a model or layer that does not
+    exist, a filler too long.
+    """
+    load_problems(accuracy.problems, levels=accuracy.levels)
+    for known in [card(spec) for spec in accuracy.models]:
+        for condition in accuracy.conditions:
+            _check_condition(condition, known, accuracy, filler)
+
+
+def _check_condition(
+    condition: Condition, known: Source, accuracy: Accuracy, filler: Filler
+) -> None:
+    room = known.context or inf
+    inserts = condition.inserted != "none"
+    length = condition.filler(filler).length if inserts else 0
+    if max(length, accuracy.max_new_tokens) >= room:
+        tokens = f"{length} inserted and {accuracy.max_new_tokens} new tokens"
+        raise InputError(
+            f"{condition}: {known.name} has room for {room} tokens, not for {tokens}"
+        )
+    if condition.arm and accuracy.engine == "vllm":
+        raise InputError(f"{condition}: engine vllm does not run ARM: use transformers")
+    if condition.arm and known.layers and condition.arm.layer > known.layers:
+        raise InputError(f"{condition}: the model has layers 1 to {known.layers}")

@@ -6,8 +6,8 @@ from evidence import answers, right
 
 from lib import paths
 from lib.claims import gather, judge, load_claims, verdict_table
-from lib.claims.gathering import by_model
-from lib.figures.compare import csv_of, still_says
+from lib.claims.judging import by_model
+from lib.figures.tables import csv_of, still_says
 from lib.profiles import load_profile
 
 

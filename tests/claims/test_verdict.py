@@ -11,7 +11,7 @@ from scipy import stats
 
 from lib import paths
 from lib.claims.judging import judge
-from lib.claims.verdict_tables import (
+from lib.claims.verdict import (
     read_verdicts,
     stored_verdicts,
     totals,

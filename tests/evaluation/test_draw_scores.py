@@ -17,7 +17,7 @@ from lib.__main__ import main
 from lib.errors import InputError
 from lib.evaluation.likelihood import score_draws
 from lib.evaluation.pass_rates import pass_rate_table
-from lib.evaluation.rows import DRAW_SCORE_FIELDS
+from lib.evaluation.records import DRAW_SCORE_FIELDS
 from lib.evaluation.run import evaluate
 from lib.files import write_json
 from lib.models.loading import load

@@ -3,7 +3,7 @@
 import pytest
 
 from lib.errors import InputError
-from lib.evaluation.rows import FIELDS, frame
+from lib.evaluation.records import FIELDS, frame
 
 
 def test_a_frame_has_every_field_and_what_counts_as_solved():

@@ -8,7 +8,7 @@ from pandas.testing import assert_frame_equal
 
 from lib import progress
 from lib.evaluation import run as module
-from lib.evaluation.rows import FIELDS
+from lib.evaluation.records import FIELDS
 from lib.generation.writer import Completion, Sampling
 from lib.profiles import Accuracy
 from lib.prompts.conditions import Filler

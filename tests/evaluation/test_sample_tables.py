@@ -7,7 +7,7 @@ import pytest
 from hand_written import run, sampled
 
 from lib.evaluation import sample_tables
-from lib.evaluation.rows import frame
+from lib.evaluation.records import frame
 
 
 def test_pass_at_k_is_the_mean_over_all_choices_of_k_samples():

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 from artists import table
 
-from lib.figures.compare import same
+from lib.figures.tables import same
 
 NAN = float("nan")
 TABLE = table("""model,value,n,p_holm

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lib.grading import grade
-from lib.grading.answer import last_box, read_answer
+from lib.grading.answer import last_box, read_answer, settle
 from lib.grading.spelling import spelled
-from lib.grading.status import settle
 from lib.grading.values import parse_number, split_unit
 
 balanced = st.recursive(

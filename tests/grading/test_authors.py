@@ -2,8 +2,8 @@
 
 import pytest
 
+from lib.grading.answer import settle
 from lib.grading.authors import correct_authors, correct_exact, with_authors_box
-from lib.grading.status import settle
 
 PROMPT = r"Please put your final answer within \boxed{}. What is 7 + 5?"
 RIGHT = [

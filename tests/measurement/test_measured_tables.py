@@ -7,18 +7,16 @@ import pytest
 import xarray as xr
 from evidence import close, dataset
 
-from lib.measurement.activation_tables import (
-    changes_table,
-    classes_table,
-    histogram_table,
-    log_changes,
-)
 from lib.measurement.attention import QUERIES, SPANS
 from lib.measurement.measured_tables import (
     affine_table,
+    changes_table,
+    classes_table,
     heads_table,
+    histogram_table,
     layers_of,
     layers_table,
+    log_changes,
     mass_table,
     means_table,
 )

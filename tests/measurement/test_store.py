@@ -263,7 +263,7 @@ def test_what_is_stored_is_read_without_the_libraries_that_run_a_network():
     code = """if True:
         import sys
         import lib.measurement.head_curves, lib.reproduce
-        from lib.claims.gathering import gather
+        from lib.claims.judging import gather
         from lib.profiles import load_profile
         assert gather(load_profile("families"))
         assert not {"torch", "transformers"} & set(sys.modules)

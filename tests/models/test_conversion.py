@@ -22,10 +22,9 @@ from lib import paths
 from lib.evaluation.of_profile import stored_rows
 from lib.evaluation.wanted import completions_wanted
 from lib.models import conversion
-from lib.models.card import card
 from lib.models.conversion import converted
 from lib.models.loading import load, load_without_weights
-from lib.models.names import resolve
+from lib.models.names import card, resolve
 from lib.profiles import load_profile
 from lib.prompts.problems import load_problems
 

@@ -17,9 +17,9 @@ from transformers import Gemma3ForConditionalGeneration, Qwen2ForCausalLM
 
 from lib import paths
 from lib.models import hub
-from lib.models.card import card
 from lib.models.hub import first_layers, hub_errors, needed_tensors, snapshot
 from lib.models.loading import load
+from lib.models.names import card
 
 REPO = "Qwen/Qwen2.5-Math-7B"
 GEMMA_REPO = "google/gemma-3-4b-it"

@@ -11,8 +11,7 @@ from huggingface_hub import constants
 from lib import paths
 from lib.arm.settings import Arm
 from lib.errors import InputError
-from lib.models.card import card, require_cards
-from lib.models.names import Source, arm_for, known_models, resolve
+from lib.models.names import Source, arm_for, card, known_models, require_cards, resolve
 
 DECODER = {"num_attention_heads": 8, "num_hidden_layers": 34}
 GEMMA_CONFIG = json.dumps({"model_type": "gemma3", "text_config": DECODER})

@@ -19,7 +19,7 @@ from lib.errors import InputError
 from lib.evaluation import likelihood as scorer
 from lib.measurement.run import measure
 from lib.models import memory
-from lib.models.card import card
+from lib.models.names import card
 from lib.plan import as_text, fetch, make_plan, sizes, summary, tasks
 from lib.plan.making import duration
 from lib.plan.sizes import shape_of

@@ -10,9 +10,8 @@ from huggingface_hub import constants
 
 from lib import paths
 from lib.errors import InputError
-from lib.models.card import HUB_SECONDS, card
 from lib.models.hub import first_layers, snapshot
-from lib.models.names import known_models, resolve
+from lib.models.names import HUB_SECONDS, card, known_models, resolve
 from lib.plan.sizes import files_of, shape_of
 
 OPEN = "org/open"

@@ -20,7 +20,7 @@ from report_folder import (
 )
 
 from lib import paths
-from lib.claims.verdict_tables import write_verdicts
+from lib.claims.verdict import write_verdicts
 from lib.errors import InputError
 from lib.report.page import write_report
 from lib.statistics.intervals import ENOUGH

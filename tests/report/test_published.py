@@ -13,11 +13,10 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from lib import paths
-from lib.claims.verdict_tables import stored_verdicts
+from lib.claims.verdict import stored_verdicts
 from lib.models.names import resolve
 from lib.profiles import load_profile
-from lib.report import publish
-from lib.report.page import write_report
+from lib.report.page import report_of, write_report
 
 # Attributes through which a page asks for something without anybody's click.
 ASKING = ("src", "srcset", "data", "poster")
@@ -147,15 +146,15 @@ def test_of_the_report_figures_are_shown_and_files_of_the_repository_named(
     (tmp_path / "docs" / "report.md").write_text(REPORT)
     monkeypatch.setattr(paths, "ROOT", tmp_path)
     at = {"Repository": "https://host/mine"}
-    monkeypatch.setattr(publish, "addresses", lambda: at)
-    html = publish.report_of(load_profile("families"))
+    monkeypatch.setattr("lib.report.page.addresses", lambda: at)
+    html = report_of(load_profile("families"))
     assert 'href="https://host/mine/blob/main/docs/running.md">how</a>' in html
-    monkeypatch.setattr(publish, "addresses", dict)
-    html = publish.report_of(load_profile("families"))
+    monkeypatch.setattr("lib.report.page.addresses", dict)
+    html = report_of(load_profile("families"))
     assert "<p>the card, how, <a " in html
     assert 'href="https://host/a"' in html
     assert 'src="figures/map.png"' in html
     assert html.startswith("<h2")
     assert '<td align="right">2</td>' in html
     assert "<th></th>" not in html
-    assert publish.report_of(load_profile("demo")) == ""
+    assert report_of(load_profile("demo")) == ""

