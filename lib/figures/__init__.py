@@ -5,8 +5,8 @@
 
     drawing   axes, looks by order, curves of a head, estimates with intervals
     keeping   a figure's one legend, and how it is saved and shown
-    compare   whether a saved table still says its numbers, to a reader's eye
-    tables    tables in few digits, and sentences
+    tables    tables in few digits, and in files that change when a reader sees it;
+              sentences
     prompt    one prompt from close, as coloured tokens
 
 What a figure shows is in data/figures.yaml; the look is in paper.mplstyle.

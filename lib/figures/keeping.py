@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from IPython.display import Image, Markdown, display
 
-from lib.figures.compare import csv_of, still_says
+from lib.figures.tables import csv_of, still_says
 from lib.files import write_whole
 from lib.paths import relative_path
 
