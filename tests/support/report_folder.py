@@ -5,21 +5,18 @@ import gzip
 import json
 import shutil
 
+import nbformat
 import pytest
+from nbformat.v4 import new_markdown_cell, new_notebook
 
 from lib import paths
 from lib.claims.verdict import Verdict, write_verdicts
 from lib.profiles import Profile, load_profile
 
+# A picture of one pixel.
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNgAAAAAgAB5Sfe/AAAAABJRU5ErkJggg=="
 )
-NOTEBOOK = {
-    "cells": [{"cell_type": "markdown", "metadata": {}, "source": ["# One prompt"]}],
-    "metadata": {},
-    "nbformat": 4,
-    "nbformat_minor": 4,
-}
 MODELS = ("demo", "gemma-3-270m")  # whose stored prompts the page shows
 ANSWERED = "SmolLM2-135M-Instruct"  # as the demo model is called
 # as a model's text
@@ -62,33 +59,28 @@ def answer(problem: str, condition: str, correct: bool, **changes) -> dict:
     return record | changes
 
 
-def make_profile(folder, patch: pytest.MonkeyPatch) -> Profile:
-    """Return a profile whose results and figures lie in the folder: a verdict, what is
-    stored of one prompt, two figures and a notebook.
+@pytest.fixture
+def made_profile(tmp_path, monkeypatch):
+    """A profile with results of its own: a verdict, what is stored of the prompt on two
+    models, two figures and a notebook.
     """
-    patch.setattr(paths, "RESULTS", folder / "results")
-    patch.setattr(paths, "FIGURES", folder / "figures")
-    patch.setattr(paths, "NOTEBOOKS", folder / "notebooks")
+    for name in ("RESULTS", "FIGURES", "NOTEBOOKS"):
+        monkeypatch.setattr(paths, name, tmp_path / name.lower())
     demo = load_profile("demo")
     attention = demo.attention.model_copy(update={"models": [*MODELS]})
     profile = demo.model_copy(update={"name": "made", "attention": attention})
     write_verdicts(profile, [verdict()])
+    prompts = profile.results / "prompt"
+    prompts.mkdir()
     for name in (ANSWERED, MODELS[1]):
-        file = paths.DATA / "families" / "prompt" / f"{name}.json.gz"
-        (profile.results / "prompt").mkdir(exist_ok=True)
-        shutil.copy(file, profile.results / "prompt")
+        shutil.copy(paths.DATA / "families" / "prompt" / f"{name}.json.gz", prompts)
     profile.figures.mkdir(parents=True)
     for name in ("fig13", "fig09"):
         (profile.figures / f"{name}.png").write_bytes(PIXEL)
     paths.NOTEBOOKS.mkdir()
-    (paths.NOTEBOOKS / "01_attention_maps.ipynb").write_text(json.dumps(NOTEBOOK))
+    notebook = new_notebook(cells=[new_markdown_cell("# One prompt")])
+    nbformat.write(notebook, paths.NOTEBOOKS / "01_attention_maps.ipynb")
     return profile
-
-
-@pytest.fixture
-def made_profile(tmp_path, monkeypatch):
-    """`make_profile` in the test's folder."""
-    return make_profile(tmp_path, monkeypatch)
 
 
 def write_answers(profile: Profile, *records: dict) -> None:
