@@ -40,29 +40,20 @@ SOURCES = {
 }
 
 
-def names_in(node: ast.AST, lazy_package: str | None) -> list[str]:
-    """Return the dotted names that a node of the syntax imports."""
-    if isinstance(node, ast.Import):
-        return [alias.name for alias in node.names]
-    if isinstance(node, ast.ImportFrom):
-        return [f"{node.module}.{alias.name}" for alias in node.names]
-    if lazy_package and isinstance(node, ast.Constant):
-        return [f"{lazy_package}.{node.value}"]
-    return []
-
-
 def imports_of(name: str) -> set[str]:
     """Return the modules of lib that one of them imports."""
-    lazy_package = name if "lazy_loader.attach" in SOURCES[name] else None
-    modules = set()
+    is_lazy = "lazy_loader.attach" in SOURCES[name]
+    imported = set()
     for node in ast.walk(ast.parse(SOURCES[name])):
-        for imported in names_in(node, lazy_package):
-            # `from lib.paths import ROOT` imports lib.paths, and a name of it.
-            for module in (imported, imported.rpartition(".")[0]):
-                if module in SOURCES and module != "lib":
-                    modules.add(module)
-                    break
-    return modules - {name}
+        if isinstance(node, ast.Import):
+            imported |= {alias.name for alias in node.names}
+        if isinstance(node, ast.ImportFrom):
+            imported |= {f"{node.module}.{alias.name}" for alias in node.names}
+        if is_lazy and isinstance(node, ast.Constant):
+            imported.add(f"{name}.{node.value}")
+    # `from lib.paths import ROOT` imports lib.paths, and a name of it.
+    modules = {one if one in SOURCES else one.rpartition(".")[0] for one in imported}
+    return modules & set(SOURCES) - {"lib", name}
 
 
 def defined_in(source: str) -> set[str]:

@@ -30,6 +30,7 @@ CODE = {
 # Cells whose text or table nbval really compares: fewer means that outputs were lost.
 COMPARED_FLOOR = 45
 COMMITTED = ("demo", "families")
+DEFINITIONS = ast.FunctionDef | ast.ClassDef | ast.Lambda
 # Put before the notebooks: all that is measured, times 1 ± 1e-5 as if at random. What
 # is equal stays equal, as on every machine.
 SHAKING = """
@@ -121,19 +122,14 @@ def test_a_run_draws_the_figure_that_differs_by_some_percent_and_no_other(
     assert rewritten(copy, "families") <= {"fig18.png", "fig18.pdf"}
 
 
-@pytest.fixture(scope="module")
-def demo_run(copy):
+def run_demo(copy, before=""):
     """Run the demo's notebooks, which measure it; it has no scores, which 07 shows."""
-
-    def run(before=""):
-        return run_in_one_kernel(copy, paths.notebooks()[:-1], before, profile="demo")
-
-    return run
+    return run_in_one_kernel(copy, paths.notebooks()[:-1], before, profile="demo")
 
 
 @pytest.fixture(scope="module")
-def measured_here(demo_run):
-    return demo_run()
+def measured_here(copy):
+    return run_demo(copy)
 
 
 def test_the_demo_measured_here_gives_the_numbers_that_are_committed(
@@ -143,11 +139,11 @@ def test_the_demo_measured_here_gives_the_numbers_that_are_committed(
 
 
 def test_numbers_shaken_in_the_fifth_digit_are_told_drawn_and_judged_alike(
-    copy, measured_here, demo_run
+    copy, measured_here
 ):
     file = copy / "results" / "demo" / "claims.json"
     before = json.loads(file.read_text())
-    shaken = demo_run(SHAKING)
+    shaken = run_demo(copy, SHAKING)
     for was, now in zip(measured_here.cells, shaken.cells, strict=True):
         assert layout(told(was)) == layout(told(now))
         assert np.allclose(counts(told(was)), counts(told(now)), rtol=0, atol=1)
@@ -203,14 +199,13 @@ def test_a_person_is_needed_by_no_notebook(copy, tiny_llama):
 @pytest.mark.parametrize("name", BOOKS)
 def test_cells_are_short_calls_and_what_they_say_is_prose(name):
     assert BOOKS[name].metadata.kernelspec.name == "python3"
-    assert all(cell.execution_count for cell in CODE[name])
-    tags = [cell.metadata.get("tags", []) for cell in CODE[name]]
-    assert sum("parameters" in names for names in tags) == 1
-    nodes = [node for cell in CODE[name] for node in ast.walk(ast.parse(cell.source))]
-    definitions = ast.FunctionDef | ast.ClassDef | ast.Lambda
-    assert not any(isinstance(node, definitions) for node in nodes)
-    cells = [cell.source.splitlines() for cell in CODE[name]]
-    assert max(map(len, cells)) <= 15
-    assert max(len(line) for lines in cells for line in lines) <= 120
-    outputs = [output for cell in CODE[name] for output in cell.outputs]
-    assert not any(output.output_type == "stream" for output in outputs)
+    tags = [tag for cell in CODE[name] for tag in cell.metadata.get("tags", [])]
+    assert tags.count("parameters") == 1
+    for cell in CODE[name]:
+        assert cell.execution_count
+        assert all(output.output_type != "stream" for output in cell.outputs)
+        nodes = ast.walk(ast.parse(cell.source))
+        assert not any(isinstance(node, DEFINITIONS) for node in nodes)
+        lines = cell.source.splitlines()
+        assert len(lines) <= 15
+        assert max(map(len, lines)) <= 120

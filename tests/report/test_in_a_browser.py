@@ -3,34 +3,17 @@ keyboard alone, and makes no HTML of what a model wrote.
 """
 
 import re
-import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 from browser import start_chromium
-from report_folder import made_profile, make_evil
+from report_folder import make_evil
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
-from lib import paths
-from lib.profiles import load_profile
 from lib.report.page import write_report
-
-profile = made_profile
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory):
-    """The page of the families as the repository stores them, with no notebook."""
-    folder = tmp_path_factory.mktemp("results")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(paths, "RESULTS", folder)
-        patch.setattr(paths, "NOTEBOOKS", folder)
-        profile = load_profile("families")
-        profile.results.mkdir()
-        shutil.copy(paths.DATA / "families" / "claims.json", profile.results)
-        return write_report(profile).as_uri()
 
 
 @pytest.fixture(scope="module")
@@ -41,19 +24,21 @@ def chromium():
 
 
 @pytest.fixture
-def show(chromium, address):
+def show(chromium, published):
     """Open a page and wait until it has drawn the prompt of its first model; at the end
     the console must be empty.
     """
 
-    def opened(address: str = address, width: int = 1440, scheme: str = "light"):
+    def opened(
+        page: Path = published / "index.html", width: int = 1440, scheme: str = "light"
+    ):
         size = {"width": width, "height": 900, "deviceScaleFactor": 1}
         size["mobile"] = width < 500
         chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
         chromium.get("about:blank")
-        chromium.get(address)
+        chromium.get(page.as_uri())
         WebDriverWait(chromium, 20).until(said)
         return chromium
 
@@ -206,7 +191,7 @@ def test_axe_finds_no_barrier(show, axe, width, scheme):
 
 def test_of_what_a_model_wrote_the_code_makes_text_alone(show, profile):
     make_evil(profile)
-    page = show(write_report(profile).as_uri())
+    page = show(write_report(profile))
     assert "<script>window.pwned" in one(page, "#prompt span").text
     assert not all_of(page, "img[src=x]")
     assert page.execute_script("return typeof window.pwned") == "undefined"

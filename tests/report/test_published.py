@@ -5,7 +5,6 @@ place, no link breaks, and the report stands on the page.
 import base64
 import gzip
 import json
-import shutil
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -15,22 +14,10 @@ from lib import paths
 from lib.claims.verdict import stored_verdicts
 from lib.models.names import resolve
 from lib.profiles import load_profile
-from lib.report.page import report_of, write_report
+from lib.report.page import report_of
 
 # Attributes through which a page asks for something without anybody's click.
 ASKING = ("src", "srcset", "data", "poster")
-
-
-@pytest.fixture(scope="module")
-def published(tmp_path_factory):
-    """The folder that the workflow publishes, from the verdicts of the repository."""
-    folder = tmp_path_factory.mktemp("results")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(paths, "RESULTS", folder)
-        profile = load_profile("families")
-        profile.results.mkdir()
-        shutil.copy(paths.DATA / "families" / "claims.json", profile.results)
-        return write_report(profile).parent.resolve()
 
 
 @pytest.fixture(scope="module")
