@@ -47,18 +47,14 @@ def begin(tiny_checkpoint, monkeypatch):
     # Processes start in a moment: one that has imported everything is forked for each.
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["lib.evaluation.run"])
-    monkeypatch.setenv(
-        "OMP_NUM_THREADS", "1"
-    )  # the model is tiny: more threads would only wait for each other
+    # The model is tiny: more threads would only wait for each other.
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
 
     def run(folder, options=GREEDY, kill=(), most=resource.RLIM_INFINITY):
-        arguments = (
-            f"evaluate --model {tiny_checkpoint} --out {folder} --format plain"
-            f" {options}".split()
-        )
-        process = context.Process(
-            target=typed, args=(arguments, f"{folder}.shown", kill, most)
-        )
+        command = f"evaluate --model {tiny_checkpoint} --out {folder} --format plain"
+        arguments = [*command.split(), *options.split()]
+        given = (arguments, f"{folder}.shown", kill, most)
+        process = context.Process(target=typed, args=given)
         process.start()
         return process
 
@@ -70,15 +66,14 @@ def typed(arguments, shown, kill, most):
     more than `most` bytes.
     """
     os.setsid()
-    signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # which a job in a shell's background ignores
+    # A job in a shell's background ignores it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.dup2(os.open(shown, os.O_WRONLY | os.O_CREAT), sys.stderr.fileno())
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
     if kill:
-        store.os = files.os = types.SimpleNamespace(
-            **vars(os) | {kill[0]: dying(getattr(os, kill[0]), *kill[1:])}
-        )
+        name, *when = kill
+        deadly = {name: dying(getattr(os, name), *when)}
+        store.os = files.os = types.SimpleNamespace(**vars(os) | deadly)
     sys.exit(main(arguments))
 
 
@@ -117,18 +112,18 @@ def test_kills_at_every_step_end_in_the_completions_of_an_undisturbed_run(
     for kill in KILLS:
         assert ended(begin(folder, DRAWN, kill)) == -signal.SIGKILL, kill
     assert ended(begin(folder, DRAWN)) == ended(whole) == 0
-    assert lines(folder) == lines(undisturbed) and len(lines(folder)) == 72
-    assert (folder / "summary.json").read_text() == (
-        undisturbed / "summary.json"
-    ).read_text()
+    assert lines(folder) == lines(undisturbed)
+    assert len(lines(folder)) == 72
+    summary, expected = (place / "summary.json" for place in (folder, undisturbed))
+    assert summary.read_text() == expected.read_text()
 
 
 def interrupted(begin, folder):
     """Press Ctrl-C twice as a terminal does, for every process of the command."""
-    process, file = begin(folder), folder / "completions.jsonl"
-    while process.is_alive() and not (
-        file.is_file() and file.read_text().count("\n") > 3
-    ):
+    process = begin(folder)
+    file = folder / "completions.jsonl"
+    while not file.is_file() or len(lines(folder)) < 4:
+        assert process.is_alive()
         time.sleep(0.01)
     with contextlib.suppress(ProcessLookupError):  # where the first was enough
         for _ in range(2):
@@ -142,11 +137,11 @@ def test_what_stops_a_run_ends_in_one_line_and_it_continues(
     begin, tmp_path, most, code, said
 ):
     folder = tmp_path / "out"
-    assert (
-        ended(begin(folder, most=most) if most else interrupted(begin, folder)) == code
-    )
+    process = begin(folder, most=most) if most else interrupted(begin, folder)
+    assert ended(process) == code
     shown = (tmp_path / "out.shown").read_text()
-    assert "Traceback" not in shown and shown.splitlines()[-1].startswith(said)
+    assert "Traceback" not in shown
+    assert shown.splitlines()[-1].startswith(said)
     kept = store.read(folder / "completions.jsonl")
     assert 0 < len(kept) < 48
     assert ended(begin(folder)) == 0

@@ -71,6 +71,8 @@ def test_the_demos_file_is_what_the_demo_model_gives_today():
     measured = measured_prompt(demo, "demo")
     for name in ("revision", "tokens"):
         assert measured[name] == stored[name]
+    plain = decoded(stored["plain"])
+    np.testing.assert_allclose(decoded(measured["plain"]), plain, rtol=0.05)
     for name, filler in stored["fillers"].items():
         now = measured["fillers"][name]
         assert now["inserted"] == filler["inserted"]

@@ -8,6 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+import torch
+from families import spread
 from IPython.display import Image
 from jupyter_client.manager import run_kernel
 
@@ -23,7 +25,11 @@ PROBLEM = "A bag holds $3$ red balls. How many balls does it hold?"
 
 @pytest.fixture(scope="module")
 def loaded(tiny_llama):
-    return load(str(tiny_llama))
+    """A model whose heads differ, so that some give a problem more with a filler."""
+    loaded = load(str(tiny_llama))
+    torch.manual_seed(0)
+    spread(loaded.model, 1)
+    return loaded
 
 
 @pytest.mark.parametrize("position", ["before", "between", "end"])
@@ -110,6 +116,9 @@ def test_the_model_answers_with_and_without_and_attends_as_before(loaded):
     table = try_it.write(loaded, PROBLEM, "he", 8, max_new_tokens=4)
     assert list(table.prompt) == ["no filler", "8 tokens of 'he'"]
     assert table.answer.all()
+    without, filled = try_it.write(loaded, PROBLEM, "/", 8, max_new_tokens=4).answer
+    assert table.answer[0] == without
+    assert table.answer[1] != filled
     after = try_it.compare_fillers(loaded, PROBLEM, ["/"])
     pd.testing.assert_frame_equal(after, before)
 
