@@ -77,7 +77,7 @@ def test_a_prompt_is_there_of_each_model_with_the_papers_55_tokens(page):
 REPORT = """# A title
 [the card](../data/families/README.md), [how](running.md), [paper](https://host/a)
 
-|a||
+| |a|
 |--|-:|
 |1|2|
 
