@@ -9,7 +9,6 @@ from transformers import DynamicCache
 
 from lib.attention.function import hiding
 from lib.attention.received import received_attention
-from lib.errors import InputError
 
 SPAN = slice(4, 9)
 EVERY_LAYER = (1, 2, 3)
@@ -54,31 +53,22 @@ def test_each_row_has_a_span_of_its_own_and_a_cache_may_hold_the_beginning(llama
     same(together, torch.stack(expected))
 
 
-def test_what_is_hidden_receives_nothing_from_later_tokens(llama):
-    ids = torch.randint(3, 97, (20,))
-    with hiding(llama, [SPAN], hidden=[2]):
-        first, second = received_attention(llama, ids, [1, 2])[0]
-    same(first, received_attention(llama, ids, [1])[0, 0])
-    assert float(second[:, SPAN.stop - 1].abs().max()) == 0
-
-
-def test_what_is_silent_gives_nothing_and_leaves_others_what_they_had(llama):
+def test_what_is_hidden_or_silent_gives_nothing_and_leaves_others_what_they_had(llama):
     ids = torch.randint(3, 97, (20,))
     (before,) = received_attention(llama, ids, [1])[0]
-    with hiding(llama, [SPAN], silent=[1]):
-        (silenced,) = received_attention(llama, ids, [1])[0]
-    assert float(silenced[:, SPAN.stop - 1].abs().max()) == 0
+    with hiding(llama, [SPAN], hidden=[2], silent=[1]):
+        silenced, hidden = received_attention(llama, ids, [1, 2])[0]
+    for received in (silenced, hidden):
+        assert float(received[:, SPAN.stop - 1].abs().max()) == 0
     same(silenced[:, : SPAN.start], before[:, : SPAN.start])
     same(silenced[:, SPAN.stop :], before[:, SPAN.stop :])
 
 
-def test_the_model_attends_as_before_when_the_block_ends(llama):
+def test_the_model_attends_as_before_when_the_block_ends(llama, refused):
     ids = torch.randint(3, 97, (20,))
     before = states(llama, ids)
     with pytest.raises(ZeroDivisionError), hiding(llama, [SPAN], hidden=EVERY_LAYER):
         raise ZeroDivisionError
-    with pytest.raises(
-        InputError, match=r"layers \[0, 4\] was asked for; the model has layers 1 to 3"
-    ):
-        hiding(llama, [SPAN], hidden=[0, 4]).__enter__()
+    said = "layers [0, 4] was asked for; the model has layers 1 to 3"
+    assert said in refused(hiding(llama, [SPAN], hidden=[0, 4]).__enter__)
     torch.testing.assert_close(states(llama, ids), before, rtol=0, atol=0)

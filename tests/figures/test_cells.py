@@ -14,6 +14,10 @@ from matplotlib.colors import LogNorm
 
 from lib import figures, paths
 
+# What the cells before have imported and read.
+HELD = {"figures": figures, "plt": plt, "fill": fill, "LogNorm": LogNorm}
+HELD |= {"run": None, "measured": None}
+
 
 @pytest.fixture
 def draw(monkeypatch):
@@ -23,10 +27,10 @@ def draw(monkeypatch):
 
     def run(notebook, *beginnings, **names):
         kept = []
-        monkeypatch.setattr(figures, "keep", lambda *args: kept.append(args[2]))
+        monkeypatch.setattr(figures, "keep", lambda run, name, it, *_: kept.append(it))
         (path,) = paths.NOTEBOOKS.glob(f"{notebook}_*.ipynb")
         cells = [cell.source for cell in nbformat.read(path, as_version=4).cells]
-        names |= {"figures": figures}
+        names = HELD | names
         for beginning in beginnings:
             (source,) = [cell for cell in cells if cell.startswith(beginning)]
             exec(source, names)
@@ -84,19 +88,16 @@ def test_bars_are_the_accuracies_and_those_of_the_paper_are_hatched(draw):
         'names = {"none": "None", "mless": "Mless", "mful"',
         "figure, axes = plt.subplot_mosaic",
         run=SimpleNamespace(accuracy=SimpleNamespace(problems="math500")),
-        plt=plt,
-        fill=fill,
         describe=str,
         table=None,
         measure=lambda *args: None,
         answer_tables=found("beside_the_paper", gives=BARS),
         head_curves=found("curves", gives=HEAD),
     )
-    drawn = {bar.get_x(): bar for bar in bars.patches}
-    ordered = [drawn[place] for place in sorted(drawn)]
+    ordered = sorted(bars.patches, key=lambda bar: bar.get_x())
     assert [bar.get_height() for bar in ordered] == [63, 66, 44]
     assert [bool(bar.get_hatch()) for bar in ordered] == [False, False, True]
-    assert {text.get_text() for text in bars.texts} == {"63", "66", "44"}
+    assert {*texts(bars.texts)} == {"63", "66", "44"}
     assert texts(bars.get_xticklabels()) == ["m\n(this run)", "n\n(the paper)"]
     ends = [line.get_segments()[0][:, 1].tolist() for line in bars.collections]
     assert [59, 67] in ends
@@ -105,7 +106,7 @@ def test_bars_are_the_accuracies_and_those_of_the_paper_are_hatched(draw):
 
 def test_lines_over_layers_have_every_estimate_and_its_interval(draw):
     tables = found("mass_table", gives=MASS)
-    (ax,) = draw("02", "mass = ", run=None, measured_tables=tables, measured=None)
+    (ax,) = draw("02", "mass = ", measured_tables=tables)
     slashes, another = ax.containers
     assert slashes[0].get_xydata().tolist() == [[1, 5], [2, 1]]
     ends = [segment[:, 1].tolist() for segment in slashes[2][0].get_segments()]
@@ -115,9 +116,7 @@ def test_lines_over_layers_have_every_estimate_and_its_interval(draw):
 
 
 def test_a_map_has_the_ratio_of_each_layer_and_head_and_dots_above_one(draw):
-    tables = found("heads_table", gives=DEEP)
-    names = {"measured_tables": tables, "measured": None, "LogNorm": LogNorm}
-    ax, _ = draw("02", "deep = ", run=None, **names)
+    ax, _ = draw("02", "deep = ", measured_tables=found("heads_table", gives=DEEP))
     (image,) = ax.collections
     assert image.get_array().filled(-1).tolist() == [[0.3, 1.1], [-1, 0.9]]
     assert (image.norm.vmin, image.norm.vmax) == (0.5, 2)
@@ -129,8 +128,7 @@ def test_a_claim_is_a_row_a_model_a_column_and_each_way_to_stand_a_mark(draw):
     kept = ["id", "reading", "effect", "low", "high", "unit", "n"]
     own = {"Title": STANDS.reindex(columns=[*STANDS, *kept])}
     beginnings = ("SUPPORTED", "figure, axes = figures.grid(len(own)")
-    names = {"own": own, "heights": [6], "models": ["m", "n"], "fill": fill}
-    (ax,) = draw("06", *beginnings, run=None, **names)
+    (ax,) = draw("06", *beginnings, own=own, heights=[6], models=["m", "n"])
     sentences = sorted(set(STANDS.claim))
     for line, row in zip(ax.lines, STANDS.itertuples(), strict=True):
         assert line.get_label() == row.word

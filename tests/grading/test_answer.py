@@ -27,18 +27,21 @@ def test_the_content_of_a_box_comes_back_whole(content, before):
     assert last_box(text) == content
 
 
-BOXES = {
-    r"\boxed{1} then \boxed{2}": "2",
-    r"\boxed {7}": "7",
-    r"\boxed{\{1, 2\}}": r"\{1, 2\}",
-    r"\boxed{\left\{ x \right.}": r"\left\{ x \right.",
-    r"\boxed{\boxed{5}}": "5",
-    r"} \boxed{5}": "5",
-}
+# A response, and its last box.
+BOXES = r"""
+\boxed{1} then \boxed{2} → 2
+\boxed {7} → 7
+\boxed{\{1, 2\}} → \{1, 2\}
+\boxed{\left\{ x \right.} → \left\{ x \right.
+\boxed{\boxed{5}} → 5
+} \boxed{5} → 5
+"""
 
 
 def test_takes_the_last_closed_box():
-    assert {text: last_box(text) for text in BOXES} == BOXES
+    for row in BOXES.strip().splitlines():
+        response, content = row.split(" → ")
+        assert last_box(response) == content
     assert last_box(r"\boxed 5") is None
     # Read again for every box this would not end.
     assert last_box(r"\boxed{" * 100_000) is None
@@ -119,42 +122,48 @@ def test_a_grade_says_whether_another_problem_follows_the_answer(answer, gold):
     assert not alone.run_on
 
 
-NUMBERS = {
-    "1,234.5": Fraction(2469, 2),
-    "12 345": 12345,
-    "-.5": Fraction(-1, 2),
-    "1.5e3": 1500,
-    r"\frac{3}{-4}": Fraction(-3, 4),
-    r"-2\frac34": Fraction(-11, 4),
-    "2 3/4": Fraction(11, 4),
-    r"1.5 \times 10^{-2}": Fraction(3, 200),
-    r"0.8\overline{3}": Fraction(5, 6),
-    r"1.\overline{09}": Fraction(12, 11),
-    "3 million": 3000000,
-    "3/0": None,
-    "12,34": None,
-    "1.2.3": None,
-    "2 3": None,
-}
+NUMBERS = r"""
+1,234.5 = 2469/2
+12 345 = 12345
+-.5 = -1/2
+1.5e3 = 1500
+\frac{3}{-4} = -3/4
+-2\frac34 = -11/4
+2 3/4 = 11/4
+1.5 \times 10^{-2} = 3/200
+0.8\overline{3} = 5/6
+1.\overline{09} = 12/11
+3 million = 3000000
+3/0 = none
+12,34 = none
+1.2.3 = none
+2 3 = none
+"""
 
 
 def test_numbers_are_exact():
-    assert {text: parse_number(spelled(text)) for text in NUMBERS} == NUMBERS
+    for row in NUMBERS.strip().splitlines():
+        text, _, value = row.partition(" = ")
+        number = None if value == "none" else Fraction(value)
+        assert parse_number(spelled(text)) == number, text
 
 
-UNITS = {
-    r"15 \text{ centimeters}^2": ("15", ["cm"]),
-    "5 km^2": ("5", ["km"]),
-    "40%": ("40", ["%"]),
-    r"3\,\mathrm{m/s}": ("3", ["m", "second"]),
-    r"3\text{ apples}": ("3", ["apple"]),
-    r"\pi m": (r"\pi m", []),
-    "x + m": ("x + m", []),
-}
+# An answer, its value, and its units.
+UNITS = r"""
+15 \text{ centimeters}^2 | 15 | cm
+5 km^2 | 5 | km
+40% | 40 | %
+3\,\mathrm{m/s} | 3 | m second
+3\text{ apples} | 3 | apple
+\pi m | \pi m |
+x + m | x + m |
+"""
 
 
 def test_units_have_one_spelling():
-    assert {text: split_unit(spelled(text)) for text in UNITS} == UNITS
+    for row in UNITS.strip().splitlines():
+        text, value, units = row.split(" |")
+        assert split_unit(spelled(text)) == (value.strip(), units.split()), text
 
 
 # A gold answer, then ways to write the number itself, and after ≠ what is something to

@@ -6,29 +6,38 @@ from lib.grading.answer import settle
 from lib.grading.authors import correct_authors, correct_exact, with_authors_box
 
 PROMPT = r"Please put your final answer within \boxed{}. What is 7 + 5?"
-RIGHT = [
-    (r"\frac{1}{2}", "0.5"),
-    (r"\frac{1}{2}", "1/2"),
-    (r"\frac12", r"\dfrac{1}{2}"),
-    (r"\sqrt3", r"\sqrt{3}"),
-    ("0.25", ".25"),
-    ("5", "x=5"),
-]
-CONTAINED = [("12", "1"), ("12", "")]
-WRONG = [
-    ("12", r"\frac"),
-    ("12", r"\sqrt"),
-    ("12", r"1\text{ a}\text{ b}"),
-    ("10080", "10,080"),
-    ("5", "2x+y=5"),
-]
+# Gold answers and others that either rule accepts, only the authors', and neither.
+RULED = {
+    "both": r"""
+\frac{1}{2} | 0.5
+\frac{1}{2} | 1/2
+\frac12 | \dfrac{1}{2}
+\sqrt3 | \sqrt{3}
+0.25 | .25
+5 | x=5
+""",
+    "authors": """
+12 | 1
+12 |
+""",
+    "neither": r"""
+12 | \frac
+12 | \sqrt
+12 | 1\text{ a}\text{ b}
+10080 | 10,080
+5 | 2x+y=5
+""",
+}
 
 
-@pytest.mark.parametrize("gold, answer", RIGHT + CONTAINED + WRONG)
-def test_applies_the_dataset_string_rules(gold, answer):
-    response = rf"It is $\boxed{{{answer}}}$."
-    assert correct_authors(gold, "", response) is ((gold, answer) not in WRONG)
-    assert correct_exact(gold, answer) is ((gold, answer) in RIGHT)
+@pytest.mark.parametrize("accepted", RULED)
+def test_applies_the_dataset_string_rules(accepted):
+    for row in RULED[accepted].strip().splitlines():
+        gold, _, answer = row.partition(" |")
+        answer = answer.strip()
+        response = rf"It is $\boxed{{{answer}}}$."
+        assert correct_authors(gold, "", response) is (accepted != "neither"), row
+        assert correct_exact(gold, answer) is (accepted == "both"), row
 
 
 def test_a_box_is_looked_for_in_the_prompt_too_and_an_unclosed_last_one_is_wrong():

@@ -146,21 +146,22 @@ def test_the_same_answer_is_accepted_in_any_form_and_a_near_miss_is_not():
         assert verdict.correct is same, (gold, answer, verdict.method)
 
 
-METHODS = {
-    "equal": ("x=4", "4"),
-    "decimal": ("0.5", r"\frac{1}{2}"),
-    "base": ("31_4", "31"),
-    "choice": (r"\text{(B)}", "b"),
-    "unit": (r"5\text{ cm}", r"5\text{ km}"),
-    "sequence": ("1,2", "(1,2)"),
-    "word": (r"\text{odd}", "Odd"),
-    "math-verify": ("x+1", "1+x"),
-}
+# What decides, a gold answer and another.
+METHODS = r"""
+equal | x=4 | 4
+decimal | 0.5 | \frac{1}{2}
+base | 31_4 | 31
+choice | \text{(B)} | b
+unit | 5\text{ cm} | 5\text{ km}
+sequence | 1,2 | (1,2)
+word | \text{odd} | Odd
+math-verify | x+1 | 1+x
+"""
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_the_grade_says_what_decided(method):
-    gold, answer = METHODS[method]
+@pytest.mark.parametrize("row", METHODS.strip().splitlines())
+def test_the_grade_says_what_decided(row):
+    method, gold, answer = row.split(" | ")
     assert grade(gold, boxed(answer)).method == method
 
 

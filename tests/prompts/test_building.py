@@ -40,8 +40,8 @@ PROBLEMS = [
     " What is 12 / 4?\n",
     "Ünïcode 中文 😀 e\u0301",
 ]
-PROBLEMS += [r"\[x\]", "one\n\n  two\t three"]
-ENDS = ("<s>", "<end>", "<turn>")
+PROBLEMS += [r"\[x\]", "one\n\n  two\t three", "What is <end>"]
+ENDS = ["<s>", "<end>", "<turn>"]
 CORPUS = [
     INSTRUCTION,
     RANDOM_SENTENCE,
@@ -95,11 +95,12 @@ def metaspace_bpe(prepended=False):
 
 
 def wrapped(tokenizer, bos=False, template=CHAT):
-    tokenizer.add_special_tokens(["<s>", "<turn>", "<end>"])
+    """With `bos` the tokenizer also ends every text, one that is to go on as well."""
+    tokenizer.add_special_tokens(ENDS)
     if bos:
-        special = [("<s>", tokenizer.token_to_id("<s>"))]
+        special = [(token, tokenizer.token_to_id(token)) for token in ENDS]
         tokenizer.post_processor = processors.TemplateProcessing(
-            single="<s> $A", special_tokens=special
+            single="<s> $A <end> <turn>", special_tokens=special
         )
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
@@ -108,22 +109,21 @@ def wrapped(tokenizer, bos=False, template=CHAT):
     )
 
 
-KINDS = {
-    "byte-level": lambda: wrapped(byte_level()),
-    "byte-level-trimmed": lambda: with_content(
-        "message['content'] | trim", trim_offsets=True
-    ),
-    "byte-level-bos": lambda: wrapped(byte_level(), bos=True),
-    "metaspace-bpe-bos": lambda: wrapped(metaspace_bpe(), bos=True),
-    "prepended-bpe-bos": lambda: wrapped(metaspace_bpe(prepended=True), bos=True),
-}
-
-
 def with_content(expression, **options):
     """A tokenizer whose chat template puts this in place of the message's content."""
     return wrapped(
         byte_level(**options), template=CHAT.replace("message['content']", expression)
     )
+
+
+# Some templates read a message as a list of parts.
+OF_PARTS = "(message['content'][0]['text'] or '') | trim"
+KINDS = {
+    "byte-level-trimmed": lambda: with_content(OF_PARTS, trim_offsets=True),
+    "byte-level-bos": lambda: wrapped(byte_level(), bos=True),
+    "metaspace-bpe-bos": lambda: wrapped(metaspace_bpe(), bos=True),
+    "prepended-bpe-bos": lambda: wrapped(metaspace_bpe(prepended=True), bos=True),
+}
 
 
 def merging(*pairs):
@@ -157,85 +157,55 @@ def tokenizer(request):
     return KINDS[request.param]()
 
 
-def characters(tokenizer, prompt, name):
-    """The text under a span, by the tokenizer's own offsets."""
-    encoded = tokenizer(
-        prompt.text, add_special_tokens=False, return_offsets_mapping=True
-    )
-    offsets = encoded["offset_mapping"]
-    shift = len(prompt) - len(offsets)  # special tokens before the text
-    span = prompt.spans[name]
-    part = offsets[span.start - shift : span.stop - shift]
-    if not part:
-        return ""
-    begin, _ = part[0]
-    _, end = part[-1]
-    return prompt.text[begin:end].strip()
+def characters(prompt, name):
+    """The text under a span."""
+    part = prompt.offsets[prompt.spans[name]]
+    return prompt.text[part[0][0] : part[-1][1]].strip()
 
 
 def checked(tokenizer, problem, condition, format="plain", filler=None):
     """Build the prompt of a condition, check whatever must hold for any, return it."""
-    wanted = parse_condition(condition).filler(filler or Filler())
-    length = 0 if condition == "none" else wanted.length
     form = {"format": format, "filler": filler}
     baseline = build_prompt(tokenizer, problem, "none", **form)
     prompt = build_prompt(tokenizer, problem, condition, **form)
-    ids = prompt.input_ids.tolist()
+    ids = prompt.input_ids
+    whole = tokenizer(prompt.text, add_special_tokens=format == "plain").input_ids
+    assert ids.tolist() == whole[: len(ids)]
+
+    # So many tokens are inserted, and all others stay what they were.
+    wanted = parse_condition(condition).filler(filler or Filler())
+    length = 0 if condition == "none" else wanted.length
     inserted = prompt.spans["inserted"]
+    assert inserted.stop - inserted.start == length == len(ids) - len(baseline)
+    assert ids[prompt.original].tolist() == baseline.input_ids.tolist()
+    assert [prompt.parts[place] for place in prompt.original] == baseline.parts
 
-    # So many tokens are inserted, and all others stay as they were.
-    assert inserted.stop - inserted.start == length
-    assert prompt.input_ids[prompt.original].tolist() == baseline.input_ids.tolist()
-    others = [*range(inserted.start), *range(inserted.stop, len(prompt))]
-    assert prompt.original.tolist() == others
-    assert ids == tokenizer(prompt.text, add_special_tokens=format == "plain").input_ids
-    if format == "plain":
-        assert max(inserted.stop, prompt.spans["problem"].stop) == len(prompt)
-    if wanted.position == "random":
-        around = prompt.spans["instruction"], prompt.spans["problem"]
-        assert any(part.start < inserted.start < part.stop for part in around)
-    else:
-        check_place(baseline, prompt, wanted.position, length)
-        assert characters(tokenizer, prompt, "instruction") == INSTRUCTION
-    # The demo's, SmolLM2's, opens every turn with its own.
-    if tokenizer.bos_token and tokenizer.name_or_path == "":
-        assert ids[0] == tokenizer.bos_token_id
-        assert ids.count(tokenizer.bos_token_id) == 1
-    return prompt
-
-
-def check_place(baseline, prompt, position, length):
-    """Check where tokens were inserted, and that what lies behind has moved."""
-    instruction = baseline.spans["instruction"]
-    problem = baseline.spans["problem"]
+    start = baseline.spans["instruction"].start
+    question = baseline.spans["problem"]
     places = {
-        "before": instruction.start,
-        "between": problem.start,
-        "end": problem.stop,
+        "before": [start],
+        "between": [question.start],
+        "end": [question.stop],
+        "random": range(start + 1, question.stop),
     }
-    place = places[position]
-    assert prompt.spans["inserted"].start == place
-    for name in ("instruction", "problem"):
-        was = baseline.spans[name]
-        now = prompt.spans[name]
-        assert now.start == was.start + length * (was.start >= place)
-        assert now.stop == was.stop + length * (was.stop > place)
+    assert inserted.start in places[wanted.position]
+    if wanted.position != "random":
+        assert characters(prompt, "instruction") == INSTRUCTION
+    return prompt
 
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_spans_are_exact_and_original_tokens_stay(tokenizer, format):
-    for problem, condition in itertools.product(PROBLEMS, CONDITIONS):
+    cases = [*itertools.product(PROBLEMS, CONDITIONS)]
+    cases += [("What is 7 + 12 + 3?", f"mless:9@{position}") for position in POSITIONS]
+    for problem, condition in cases:
         prompt = checked(tokenizer, problem, condition, format)
         # Not for any text: the demo's vocabulary lacks some rare bytes, and its offsets
         # fall short behind them.
-        assert characters(tokenizer, prompt, "problem") == problem.strip()
+        assert characters(prompt, "problem") == problem.strip()
         if condition == "random":
-            assert (
-                characters(tokenizer, prompt, "inserted")
-                == cut_to_tokens(tokenizer, RANDOM_SENTENCE, 55).strip()
-            )
-    for name, position in itertools.product(["mless", "random"], POSITIONS):
-        checked(tokenizer, "What is 7 plus 12 plus 3?", f"{name}:9@{position}", format)
+            words = cut_to_tokens(tokenizer, RANDOM_SENTENCE, 55)
+            assert characters(prompt, "inserted") == words.strip()
 
 
 @pytest.mark.parametrize("length", [2, 3])
@@ -246,22 +216,9 @@ def test_a_run_is_cut_to_tokens_of_a_longer_run(demo, length):
     assert " " + cut_to_tokens(demo.tokenizer, " ", length) == first
 
 
-LATEX = [
-    r"\frac{1}{2}",
-    "$",
-    r"\boxed{}",
-    "^2",
-    r"\le",
-    " ",
-    "\n",
-    "7",
-    "he",
-    "/",
-    ".",
-    "x",
-]
+LATEX = [r"\frac{1}{2}", "$", r"\boxed{}", " ", "\n", "7", "he", "/", "."]
 TEXTS = (
-    st.lists(st.one_of(st.sampled_from(LATEX), st.text(max_size=6)), max_size=8)
+    st.lists(st.one_of(st.sampled_from(LATEX), st.text(max_size=6)))
     .map("".join)
     .filter(str.strip)
 )
@@ -274,59 +231,31 @@ def test_original_tokens_stay_for_any_problem(tokenizer, problem, format, length
         checked(tokenizer, problem, condition, format, Filler(length=length))
 
 
-@pytest.mark.parametrize("text, length", [("7", 4), ("1 a", 4), ("😀", 10)])
-@pytest.mark.parametrize("trim_offsets", [False, True])
-def test_filler_whose_spaces_or_characters_are_several_tokens_has_the_length_asked_for(
-    text, length, trim_offsets
-):
-    checked(
-        wrapped(byte_level(trim_offsets)),
-        "What is it?",
-        "mless",
-        filler=Filler(length=length, mless=text),
-    )
+SPACES = ["between", "end", "random"]
 
 
 @pytest.mark.parametrize(
-    "text, position",
-    [*itertools.product([" ", "\n", " \n"], POSITIONS[1:]), ("\n", "before")],
+    "text, lengths, positions",
+    [
+        # Its space, or its character, is more than one token.
+        ("7", [4], SPACES),
+        ("1 a", [4], SPACES),
+        ("😀", [10], SPACES),
+        # A run shares tokens.
+        (" ", [1, 2, 55], SPACES),
+        ("\n", [1, 2, 55], POSITIONS),
+        (" \n", [1, 2, 55], SPACES),
+    ],
 )
-@pytest.mark.parametrize("tokenizer", ["demo", "byte-level-trimmed"], indirect=True)
-def test_spaces_and_line_breaks_are_fillers(tokenizer, text, position):
-    for length in (1, 2, 55):
-        prompt = checked(
-            tokenizer,
-            "What is 7?",
-            f"mless:{length}@{position}",
-            filler=Filler(mless=text),
-        )
-        assert prompt.text.split() == f"{INSTRUCTION} What is 7?".split()
-
-
-def test_what_a_tokenizer_puts_behind_a_text_is_not_in_one_that_goes_on():
-    expected = build_prompt(KINDS["byte-level-bos"](), "What is <end>", "mless")
-    tokenizer = KINDS["byte-level-bos"]()
-    special = [(token, tokenizer.convert_tokens_to_ids(token)) for token in ENDS]
-    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
-        single="<s> $A <end> <turn>", special_tokens=special
-    )
-    assert tokenizer("a").input_ids[-2:] == [place for _, place in special[1:]]
-    prompt = build_prompt(tokenizer, "What is <end>", "mless")
-    assert prompt.input_ids.tolist() == expected.input_ids.tolist()
-    assert prompt.offsets == expected.offsets
-    assert prompt.spans == expected.spans
-
-
-def test_a_template_that_reads_lists_of_parts_gets_the_text_as_one_part():
-    parts = "message['content'][0]['text']"
-    tokenizer = with_content(f"({parts} or '')")
-    options = {"format": "chat", "examples": [Example(problem="1+1?", solution="2")]}
-    prompt = build_prompt(tokenizer, "What is 7?", "mless", **options)
-    expected = build_prompt(
-        with_content("message['content']"), "What is 7?", "mless", **options
-    )
-    assert prompt.text == expected.text
-    assert prompt.input_ids.tolist() == expected.input_ids.tolist()
+@pytest.mark.parametrize(
+    "tokenizer", ["demo", "byte-level-bos", "byte-level-trimmed"], indirect=True
+)
+def test_a_filler_of_other_tokens_than_words_has_the_length_asked_for(
+    tokenizer, text, lengths, positions
+):
+    for length, position in itertools.product(lengths, positions):
+        asked = f"mless:{length}@{position}"
+        checked(tokenizer, "What is 7?", asked, filler=Filler(mless=text))
 
 
 def test_a_template_that_names_the_day_gives_the_same_prompt_every_day():
@@ -338,6 +267,8 @@ def test_a_template_that_names_the_day_gives_the_same_prompt_every_day():
 IN_CHAT = {"format": "chat"}
 BYTES = merging()
 TAKING = merging(("Ġ", "/"), (".", "Ġ/"))
+# One token behind a space, and two at the start.
+JOINING = merging(("Ġ", "a"), ("Ġa", "b"))
 LOUD = with_content("message['content'] | upper")
 TWICE = with_content("message['content'] * 2")
 TWO_STARTS = wrapped(byte_level(), bos=True, template="<s>" + CHAT)
@@ -351,6 +282,7 @@ TWO_STARTS = wrapped(byte_level(), bos=True, template="<s>" + CHAT)
         (BYTES, "mless:9", {"filler": Filler(mless="😀")}, "inside a character"),
         (LOUD, "mless:1", {"filler": Filler(mless="7")}, "is only a space"),
         (TAKING, "mless:3", {}, "changes original token 69: '.' became"),
+        (JOINING, "mless:2@before", {"filler": Filler(mless="ab")}, "became 3 tokens"),
         (dropping(), "mless:4", {"problem": "abc"}, "drops its characters"),
         (dropping(), "mless:4", {"problem": "///"}, "no token of the problem '///'"),
         (wrapped(byte_level(), template=None), "none", IN_CHAT, "no chat template"),
@@ -369,13 +301,6 @@ def test_what_cannot_be_built_is_refused(tokenizer, condition, options, message)
 def test_what_is_no_condition_is_refused(condition):
     with pytest.raises(InputError, match=f"condition '{condition}'"):
         parse_condition(condition)
-
-
-def test_a_filler_that_comes_out_longer_than_it_was_cut_is_refused(demo, refused):
-    filler = Filler(mless="unbelievable")
-    asked = demo.tokenizer, "What is 7?", "mless:2@before"
-    message = refused(build_prompt, *asked, filler=filler)
-    assert message.startswith("filler for mless:2@before became 3 tokens between")
 
 
 def test_the_random_place_is_the_same_for_every_filler_and_differs_between_problems():
@@ -404,7 +329,7 @@ CHATTED = (
 def test_a_prompt_is_these_words_and_worked_examples_are_finished_turns_before_it(
     format, words
 ):
-    tokenizer = wrapped(byte_level())
+    tokenizer = with_content(OF_PARTS)
     asked = tokenizer, "What is $3$?", "mless:4"
     example = Example(problem="What is $1 + 1$?", solution="It is $\\boxed{2}$.")
     shown = build_prompt(*asked, format=format, examples=[example])
@@ -420,28 +345,35 @@ def test_a_prompt_is_these_words_and_worked_examples_are_finished_turns_before_i
     assert len(shown) - len(alone) == moved
 
 
-SAME = {"example": "none", "arm:c=0.2": "none", "mless:7+arm": "mless:7"}
-SAME |= dict.fromkeys(
-    ("gap", "dilution", "layer-1-only", "hidden-from-layers-1-to-4", "gap:55"), "mless"
-)
+# Conditions that change nothing in a prompt, and those whose prompts they have.
+SAME = """
+example none
+arm:c=0.2 none
+mless:7+arm mless:7
+gap mless
+gap:55 mless
+dilution mless
+layer-1-only mless
+hidden-from-layers-1-to-4 mless
+"""
 
 
-@pytest.mark.parametrize("condition", SAME)
-def test_conditions_that_change_no_prompt_have_that_of_another(demo, condition):
-    given = {"examples": [WORKED]} if condition == "example" else {}
-    found = build_prompt(demo.tokenizer, "What is $3$?", condition, format="chat")
+@pytest.mark.parametrize("row", SAME.strip().splitlines())
+def test_conditions_that_change_no_prompt_have_that_of_another(row):
+    condition, other = row.split()
+    examples = [WORKED] if condition == "example" else []
+    found = build_prompt(BYTES, "What is $3$?", condition, format="chat")
     expected = build_prompt(
-        demo.tokenizer, "What is $3$?", SAME[condition], format="chat", **given
+        BYTES, "What is $3$?", other, format="chat", examples=examples
     )
-    assert found.text == expected.text and found.spans == expected.spans
+    assert (found.text, found.spans) == (expected.text, expected.spans)
 
 
-def test_bare_leaves_the_instruction_out(demo):
-    bare = build_prompt(demo.tokenizer, "What is $3$?", "bare", format="chat")
-    whole = build_prompt(demo.tokenizer, "What is $3$?", "none", format="chat")
-    assert bare.text == whole.text.replace(f"{INSTRUCTION} ", "")
-    instruction = bare.spans["instruction"]
-    assert instruction.start == instruction.stop == bare.spans["problem"].start
+def test_bare_leaves_the_instruction_out():
+    bare = build_prompt(BYTES, "What is $3$?", "bare", format="chat")
+    assert bare.text == "<turn>user\nWhat is $3$?<end>\n<turn>assistant\n"
+    problem = bare.spans["problem"]
+    assert bare.spans["instruction"] == slice(problem.start, problem.start)
 
 
 @pytest.mark.parametrize(
@@ -455,20 +387,21 @@ def test_a_condition_has_a_length_and_a_place_of_its_own_or_the_fillers(
     assert filler == Filler(length=length, position=position)
 
 
-@pytest.mark.parametrize(
-    "condition, hidden, silenced",
-    [
-        ("mless", [], []),
-        ("gap", [1, 2, 3, 4, 5], []),
-        ("dilution", [2, 3, 4, 5], [1]),
-        ("layer-1-only", [2, 3, 4, 5], []),
-        ("layers-1-to-4-only", [5], []),
-        ("hidden-from-layers-1-to-4", [1, 2, 3, 4], []),
-    ],
-)
-def test_a_condition_has_layers_that_hide_or_silence_what_is_inserted(
-    condition, hidden, silenced
-):
+# Which of five layers hide what is inserted, and which silence it.
+VIEWS = """
+mless | |
+gap | 1 2 3 4 5 |
+dilution | 2 3 4 5 | 1
+layer-1-only | 2 3 4 5 |
+layers-1-to-4-only | 5 |
+hidden-from-layers-1-to-4 | 1 2 3 4 |
+"""
+
+
+@pytest.mark.parametrize("row", VIEWS.strip().splitlines())
+def test_a_condition_has_layers_that_hide_or_silence_what_is_inserted(row):
+    condition, *layers = row.split(" |")
+    hidden, silenced = ([*map(int, numbers.split())] for numbers in layers)
     view = parse_condition(condition).view
     assert view.hidden(5) == hidden
     assert view.silenced(5) == silenced

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lib import paths
-from lib.errors import InputError
 from lib.prompts import problems
 from lib.prompts.conditions import parse_condition
 from lib.prompts.problems import (
@@ -33,12 +32,6 @@ BARE = {"problem": "p", "answer": "1"}
 ROWS = [GOOD | {"unique_id": f"test/{i}.json", "answer": str(i)} for i in range(7)]
 KNOWN = [Problem(**row) for row in ROWS]
 MATH500 = [1] * 43 + [2] * 90 + [3] * 105 + [4] * 128 + [5] * 134
-LEVELS = (1, 2, 3)
-# The demo's samples: their sizes and levels, and how their digests begin.
-DEMO = [
-    (100, None, "bcc4"),
-    (48, LEVELS, "5796"),
-]
 
 
 @pytest.fixture(autouse=True)
@@ -61,75 +54,56 @@ def write(tmp_path):
     return written
 
 
-@pytest.mark.parametrize(
-    "level, number",
-    [("Level 3", 3), ("Level ?", 0), ("5", 5), (5.0, 5), (None, 0)],
-)
-def test_a_level_is_read_however_files_write_it(write, level, number):
-    (problem,) = load_problems(write(BARE | {"level": level}))
-    assert problem.level == number
-
-
-@pytest.mark.parametrize("level", ["hard", 2.5, True, -1])
-def test_a_level_that_is_no_number_is_refused(write, level):
-    with pytest.raises(InputError, match=r"line 1: level: must be "):
-        load_problems(write(BARE | {"level": level}))
-
-
 def made(*levels):
     """Return problems of these levels."""
-    numbered = []
-    for number, level in enumerate(levels):
-        problem = Problem(unique_id=f"p{number}", **BARE, level=level)
-        numbered.append(problem)
-    return numbered
+    return [
+        Problem(unique_id=f"p{number}", **BARE, level=level)
+        for number, level in enumerate(levels)
+    ]
 
 
-def test_fields_are_read_as_they_are_written(write):
-    row = GOOD | {"problem": "a\u2028b", "level": "Level 3"}
+def test_a_level_is_read_however_files_write_it(write):
+    levels = {"Level 3": 3, "Level ?": 0, "5": 5, 4.0: 4, None: 0}
+    path = write(*(BARE | {"level": level} for level in levels))
+    assert [problem.level for problem in load_problems(path)] == [*levels.values()]
+
+
+def test_fields_are_read_as_they_are_written_and_what_is_missing_is_not_known(write):
+    row = GOOD | {"problem": "a\u2028b"}
     marked = "\ufeff" + json.dumps(row, ensure_ascii=False)
-    (problem,) = load_problems(write(marked))
-    assert problem.id == "a"
-    assert problem.problem == "a\u2028b"
-    assert problem.answer == "2"
-    assert problem.subject == "Algebra"
-    assert problem.level == 3
+    numbered = BARE | {"answer": 1, "unique_id": 5}
+    unknown = BARE | {"subject": "", "solution": "", "level": 0}
+    assert load_problems(write(marked, "", BARE, numbered)) == [
+        Problem(**row),
+        Problem(unique_id="line-3", **unknown),
+        Problem(unique_id="5", **unknown),
+    ]
 
 
-def test_what_is_missing_is_not_known(write):
-    without_level = BARE | {"level": None, "answer": 1, "unique_id": 5}
-    path = write(GOOD, "", BARE, without_level)
-    _, bare, numbered = load_problems(path)
-    unknown = BARE | {"subject": "", "level": 0}
-    assert bare == Problem(unique_id="line-3", **unknown)
-    assert numbered == Problem(unique_id="5", **unknown)
+LEVEL = "level: must be "
 
 
 @pytest.mark.parametrize(
     "row, complaint",
     [
-        ("[1, 2]", "line 2: must be fields with values"),
-        ({"answer": "1"}, "line 2: problem: missing field"),
-        (BARE | {"answer": "  "}, "line 2: answer: missing field"),
-        (GOOD, "line 2: unique_id 'a' was already used on line 1"),
+        ("[1, 2]", "must be fields with values"),
+        ({"answer": "1"}, "problem: missing field"),
+        (BARE | {"answer": "  "}, "answer: missing field"),
+        (GOOD, "unique_id 'a' was already used on line 1"),
+        (BARE | {"level": "hard"}, LEVEL),
+        (BARE | {"level": 2.5}, LEVEL),
+        (BARE | {"level": True}, LEVEL),
+        (BARE | {"level": -1}, LEVEL),
     ],
 )
-def test_a_bad_line_is_named(write, row, complaint):
-    with pytest.raises(InputError) as caught:
-        load_problems(write(GOOD, row))
-    assert complaint in str(caught.value)
+def test_a_bad_line_is_named(write, refused, row, complaint):
+    assert f"line 2: {complaint}" in refused(load_problems, write(GOOD, row))
 
 
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        ({"limit": 0}, "at least 1"),
-        ({"levels": [0, 7]}, "embedded has no problem of level 0 or 7"),
-    ],
-)
-def test_a_choice_that_leaves_no_problems_is_refused(options, complaint):
-    with pytest.raises(InputError, match=complaint):
-        load_problems("embedded", **options)
+def test_a_choice_that_leaves_no_problems_is_refused(refused):
+    assert "at least 1" in refused(load_problems, "embedded", limit=0)
+    message = refused(load_problems, "embedded", levels=[0, 7])
+    assert message == "embedded has no problem of level 0 or 7"
 
 
 @pytest.mark.parametrize(
@@ -152,24 +126,21 @@ def test_a_sample_has_these_levels_whatever_the_order_of_the_file(
     assert set(of_reversed) == set(sample)
 
 
-LEVEL_LISTS = st.lists(st.integers(0, 5), min_size=2, max_size=40)
-
-
-@given(LEVEL_LISTS, st.data(), st.integers(0, 9))
-def test_a_sample_has_its_size_keeps_the_order_and_holds_the_smaller_one(
-    levels, data, seed
-):
-    sizes = st.lists(st.integers(1, len(levels)), min_size=2, max_size=2)
-    small, large = sorted(data.draw(sizes))
+@given(st.lists(st.integers(0, 5), min_size=2, max_size=40), st.integers(0, 9))
+def test_a_sample_has_its_size_keeps_the_order_and_holds_the_smaller_one(levels, seed):
     everything = made(*levels)
-    sample = stratified_sample(everything, large, seed)
-    assert len(sample) == large
-    assert sample == [problem for problem in everything if problem in sample]
-    smaller = stratified_sample(everything, small, seed)
-    assert set(smaller) <= set(sample)
+    smaller = []
+    for size in range(1, len(levels) + 1):
+        sample = stratified_sample(everything, size, seed)
+        assert len(sample) == size
+        assert sample == [problem for problem in everything if problem in sample]
+        assert set(smaller) <= set(sample)
+        smaller = sample
 
 
-@pytest.mark.parametrize("limit, levels, begin", DEMO)
+@pytest.mark.parametrize(
+    "limit, levels, begin", [(100, None, "bcc4"), (48, (1, 2, 3), "5796")]
+)
 def test_the_demos_samples_are_those_of_what_is_stored_and_another_seed_draws_others(
     limit, levels, begin
 ):
@@ -220,33 +191,19 @@ def test_math500_is_the_copy_that_is_known_else_it_comes_once_from_the_hub_as_pi
     assert hub.asked == [pinned] * times
 
 
-def test_a_hub_with_an_altered_math500_or_none_is_refused(hub, monkeypatch):
+def test_a_hub_with_an_altered_math500_or_none_is_refused(hub, refused, monkeypatch):
     hub.rows = [*ROWS[:6], ROWS[6] | {"answer": "6 "}]
-    with pytest.raises(InputError, match="is not the known MATH-500"):
-        load_problems("math500")
+    assert "is not the known MATH-500" in refused(load_problems, "math500")
     monkeypatch.setattr(problems.HfApi, "dataset_info", lambda *_, **__: 1 / 0)
-    with pytest.raises(InputError, match="give the path to a JSONL file"):
-        load_problems("math500")
+    assert "give the path to a JSONL file" in refused(load_problems, "math500")
     assert len(hub.asked) == 1  # one that does not answer is not asked in vain
 
 
-SOLVED = Problem(
-    **BARE, unique_id="a", solution="It is $1.5$ in all. So twice is $\\boxed{3}$."
-)
-
-
-@pytest.mark.parametrize(
-    "condition, text",
-    [
-        ("mless", "p"),
-        ("repeat", "p\n\np"),
-        ("hint", "p\n\nIt is $1.5$ in all."),
-    ],
-)
-def test_a_problem_is_put_as_a_condition_says(condition, text):
-    assert posed(SOLVED, parse_condition(condition)) == text
-
-
-def test_a_hint_needs_a_worked_solution():
-    with pytest.raises(InputError, match=r"^problem a has no solution, of which hint"):
-        posed(Problem(**BARE, unique_id="a"), parse_condition("hint"))
+def test_a_problem_is_put_as_a_condition_says(refused):
+    solution = "It is $1.5$ in all. So twice is $\\boxed{3}$."
+    solved = Problem(**BARE, unique_id="a", solution=solution)
+    put = {"mless": "p", "repeat": "p\n\np", "hint": "p\n\nIt is $1.5$ in all."}
+    for condition, text in put.items():
+        assert posed(solved, parse_condition(condition)) == text
+    message = refused(posed, *made(1), parse_condition("hint"))
+    assert message.startswith("problem p0 has no solution, of which hint")
