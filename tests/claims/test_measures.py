@@ -5,7 +5,7 @@ test_gathering judges what is stored.
 import numpy as np
 import pytest
 import yaml
-from evidence import CLAIMS, answers, inside, right, scores, verdict_on
+from evidence import CLAIMS, answers, lambdas, right, scores, verdict_on
 from scipy import stats
 
 from lib import paths
@@ -50,11 +50,10 @@ def test_a_claim_that_makes_no_sense_is_named(tmp_path, entries, named):
 
 def test_later_layers_are_averaged_where_a_problem_went_through_them():
     went_deeper = np.arange(30)[:, None] < 24
-    lam = np.ones((5, 30, 6, 2))
+    lam = np.ones((30, 6, 2))
     for layer, ratio in ((5, 1.1), (6, 1.3)):
-        lam[:, :, layer - 1] = np.where(went_deeper, ratio, np.nan)
-    measured = inside(30, layers=6, **{"lambda": lam})
-    row = verdict_on("later-layers", {"measured": measured})
+        lam[:, layer - 1] = np.where(went_deeper, ratio, np.nan)
+    row = verdict_on("later-layers", lambdas(lam, 30, layers=6))
     assert (row.n, row.part) == (24, "layers 5 to 6")
     assert row.estimate.effect == pytest.approx(1.2)
 
@@ -195,6 +194,6 @@ OF_ONE_TEMPLATE = np.where(np.arange(40) % 25 == 3, 0.5, np.nan)[:, None, None]
 def test_a_layer_that_was_not_measured_and_too_few_problems_are_named(
     lam, layer, reason
 ):
-    evidence = {"measured": inside(**{"lambda": lam})}
     arguments = {"condition": "mless", "layer": layer, "heads": "mean"}
-    assert verdict_on("dilution", evidence, arguments=arguments).reason == reason
+    row = verdict_on("dilution", lambdas(lam), arguments=arguments)
+    assert row.reason == reason

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from evidence import CLAIMS, answers, inside, right, scores, verdict_on
+from evidence import CLAIMS, answers, lambdas, right, scores, verdict_on
 from report_folder import verdict
 from scipy import stats
 
@@ -24,14 +24,12 @@ from lib.statistics.intervals import ENOUGH, n_deciding, tango
 NETWORKS = ("trained", "untrained 0", "untrained 1", "untrained 2", "uniform")
 
 
-def lambdas(*values):
+def planted(*values):
     """Return λ under slashes in each of NETWORKS, or in the trained one alone."""
     noise = np.random.default_rng(0).standard_normal((len(values), 1, 40, 1, 1))
     noise = 0.02 * stats.zscore(noise, axis=2)  # their mean is 0 exactly
-    planted = np.reshape(values, (-1, 1, 1, 1, 1))  # by network
-    networks = NETWORKS[: len(values)]
-    arrays = {"lambda": planted + noise}
-    return {"measured": inside(embedded=False, networks=networks, **arrays)}
+    by_network = np.reshape(values, (-1, 1, 1, 1, 1))
+    return lambdas(by_network + noise, networks=NETWORKS[: len(values)])
 
 
 @pytest.mark.parametrize(
@@ -43,7 +41,7 @@ def lambdas(*values):
     ],
 )
 def test_each_untrained_network_is_judged_by_itself(untrained, verdict, specific):
-    judged = verdict_on("dilution", lambdas(0.6, *untrained, 0.45))
+    judged = verdict_on("dilution", planted(0.6, *untrained, 0.45))
     control = judged.control
     assert (control.verdict, judged.specific) == (verdict, specific)
 
@@ -56,15 +54,15 @@ def test_each_untrained_network_is_judged_by_itself(untrained, verdict, specific
 
 
 def test_without_a_verdict_or_a_control_nothing_is_said_of_training():
-    alone = verdict_on("dilution", lambdas(0.6))
+    alone = verdict_on("dilution", planted(0.6))
     assert (alone.control, alone.specific) == (None, None)
-    undecided = verdict_on("dilution", lambdas(1, 0.5, 0.5, 0.5, 0.45))
+    undecided = verdict_on("dilution", planted(1, 0.5, 0.5, 0.5, 0.45))
     assert undecided.control.verdict == "supported"
     assert undecided.specific is None
 
 
 def test_verdicts_from_opposite_sides_are_not_shared():
-    judged = verdict_on("dilution", lambdas(0.6, 1.3, 1.3, 1.3, 0.45), range=(0.9, 1.1))
+    judged = verdict_on("dilution", planted(0.6, 1.3, 1.3, 1.3, 0.45), range=(0.9, 1.1))
     assert judged.verdict == judged.control.verdict == "contradicted"
     assert judged.specific
 
@@ -118,9 +116,9 @@ def test_an_undecided_interval_within_a_tenth_of_the_worked_example_is_small():
 @pytest.mark.parametrize(
     ("evidence", "model"),
     [
-        ({"other": {}, "m": lambdas(0.6)}, "m"),
+        ({"other": {}, "m": planted(0.6)}, "m"),
         # None can test it: the first that was asked, if any was.
-        ({"other": {}, "m": lambdas(np.nan)}, "m"),
+        ({"other": {}, "m": planted(np.nan)}, "m"),
         ({"other": {}, "another": {}}, "other"),
     ],
 )
@@ -175,7 +173,7 @@ def test_literal_claims_are_counted_as_they_stand():
 def verdicts():
     evidence = {
         "m": answers(none=right(30), mless=right(30)),
-        "n": lambdas(0.6, 0.5, 0.5, 0.5, 0.45),
+        "n": planted(0.6, 0.5, 0.5, 0.5, 0.45),
     }
     return judge(list(CLAIMS.values()), evidence)
 

@@ -14,12 +14,11 @@ from lib.evaluation.wanted import completions_wanted
 from lib.models.loading import Loaded, load_without_weights
 from lib.models.names import resolve
 from lib.profiles import Likelihood, load_profile, variation
-from lib.prompts.conditions import Filler, parse_condition
+from lib.prompts.conditions import Filler
 from lib.prompts.problems import Problem, load_problems
 from lib.store import read
 
 DEMO = load_profile("demo")
-FAMILIES = load_profile("families")
 # A problem of our own: the prompts of the stored answers hold MATH-500.
 PROBLEM = Problem(
     unique_id="own/1",
@@ -64,20 +63,6 @@ def test_stored_completions_keep_their_keys(demo, part):
     ]
     answers = evaluation.answers(DEMO, part)
     assert answers.key.tolist() == [row["key"] for row in stored]
-
-
-def test_the_keys_of_families_stand_for_the_same_settings(coder):
-    conditions = [parse_condition(name) for name in ("none", "mless", "arm")]
-    accuracy = FAMILIES.accuracy.model_copy(update={"conditions": conditions})
-    wanted = completions_wanted(
-        coder, accuracy, FAMILIES.filler, FAMILIES.seed, [PROBLEM]
-    )
-    keys = {str(completion.condition): key for key, completion in wanted.items()}
-    assert keys == {
-        "none": "3a2d39b9da57b41f",
-        "mless": "fef3ec890b02376b",
-        "arm": "50cd680f3e5cd85b",
-    }
 
 
 def scores_wanted(loaded, **settings):

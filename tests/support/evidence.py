@@ -8,17 +8,14 @@ import pytest
 import xarray as xr
 from hand_written import sampled
 
-from lib.arm.activations import ACTIVATION_MEASURES
 from lib.claims.claim import load_claims
 from lib.claims.judging import judge
 from lib.evaluation.records import frame
-from lib.measurement.activations import TOKEN_CLASSES
-from lib.measurement.attention import QUERIES, SPANS
 from lib.measurement.plan import VARIABLES
 
 CLAIMS = {claim.id: claim for claim in load_claims()}
 TEMPLATES = 25
-CONDITIONS = ["none", "mless", "mful", "random", "arm"]
+CONDITIONS = ["none", "mless", "mful"]
 DIMS = {
     name: dims.split()
     for variables in VARIABLES.values()
@@ -36,30 +33,14 @@ def verdict_on(name, evidence, model="m", **changes):
     return verdict
 
 
-def problems(n, embedded=True):
-    return [
-        f"embedded/template{i % TEMPLATES}/{i}" if embedded else f"test/{i}.json"
-        for i in range(n)
-    ]
-
-
-def inside(n=40, heads=2, layers=3, embedded=True, networks=("trained",), **arrays):
-    """Return a Dataset with these arrays (network, condition, problem, ...), or what is
-    broadcast to them.
+def lambdas(values, n=40, layers=3, networks=("trained",)):
+    """Return evidence of λ (network, condition, problem, layer, head) of two heads, to
+    which the values are broadcast.
     """
-    labels = {
-        "network": list(networks),
-        "condition": CONDITIONS,
-        "problem": problems(n, embedded),
-    }
-    labels |= {
-        "layer": range(1, layers + 1),
-        "head": range(1, heads + 1),
-        "span": SPANS,
-        "query": QUERIES,
-    }
-    labels |= {"measure": list(ACTIVATION_MEASURES), "class": list(TOKEN_CLASSES)}
-    return dataset(labels, arrays)
+    labels = {"network": list(networks), "condition": CONDITIONS}
+    labels["problem"] = [f"embedded/template{i % TEMPLATES}/{i}" for i in range(n)]
+    labels |= {"layer": range(1, layers + 1), "head": [1, 2]}
+    return {"measured": dataset(labels, {"lambda": values})}
 
 
 def dataset(labels, arrays):
