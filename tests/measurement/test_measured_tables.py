@@ -18,7 +18,6 @@ from lib.measurement.measured_tables import (
     layers_table,
     log_changes,
     mass_table,
-    means_table,
 )
 from lib.measurement.plan import UNIFORM, UNTRAINED
 from lib.statistics.intervals import interval
@@ -31,7 +30,7 @@ LABELS = {
     "layer": [1],
     "head": [1, 2],
     "measure": ["near zero", "L1"],
-    "class": ["digits", "operators", "others"],
+    "class": ["digits", "operators", "conjunctions", "others"],
     "span": SPANS,
     "query": QUERIES,
 }
@@ -60,16 +59,6 @@ def test_the_first_layers_have_all_problems_and_every_layer_those_that_reached_i
     every = layers_of(lam, every=True)
     assert every.problem.values == ["b"]
     assert every.layer.size == 3
-
-
-def test_n_counts_the_problems_of_each_place():
-    by_problem = [[1.0, NAN, NAN], [2.0, 4.0, NAN], [4.0, 5.0, NAN]]
-    labels = {"problem": ["a", "b", "c"], "layer": [1, 2, 3]}
-    table = means_table(xr.DataArray(by_problem, labels, ["problem", "layer"]))
-    assert table.layer.tolist() == [1, 2]
-    assert table.n.tolist() == [3, 2]
-    ends = interval([4.0, 5.0])
-    close(table.loc[1, ["mean", "low", "high"]], [4.5, ends.low, ends.high])
 
 
 def test_heads_and_layers_have_the_mean_over_problems_and_its_interval():
@@ -155,12 +144,14 @@ def test_changes_are_geometric_means_over_problems():
 
 
 def test_a_class_counts_the_problems_that_have_tokens_of_it_and_of_the_others():
-    # By problem and class; the third problem has no digits, the last no others.
-    shares = [[0.2, 0.4, 0.1], [0.4, 0.2, 0.2], [NAN, 0.3, 0.6], [0.9, 0.9, NAN]]
-    shares = np.array(shares)[:, None]
-    model = measured({"classes": shares}, condition=["none"], problem=FOUR)
+    # By problem and class; the third problem has no digits, the last no others, and
+    # conjunctions are nowhere.
+    first = [[0.2, 0.4, NAN, 0.1], [0.4, 0.2, NAN, 0.2]]
+    shares = np.array([*first, [NAN, 0.3, NAN, 0.6], [0.9, 0.9, NAN, NAN]])
+    classes = {"classes": shares[:, None]}
+    model = measured(classes, condition=["none"], problem=FOUR)
     table = classes_table(model)
-    assert table["class"].tolist() == LABELS["class"]
+    assert table["class"].tolist() == ["digits", "operators", "others"]
     assert table.n.tolist() == [2, 3, 3]
     close(table["near zero"], [30, 30, 30])
     close(table["against others"], [15, 0, 0])
