@@ -101,7 +101,8 @@ def test_it_opens_on_the_head_that_fades_most_and_others_are_a_key_away(page):
         "Head 1 of 12, which fades most: with 55 tokens of sla"
     )
     assert kept(page) == 47
-    bars, lines = zip(*page.execute_script(HEIGHTS), strict=True)
+    heights = page.execute_script(HEIGHTS)
+    bars, lines = zip(*heights, strict=True)
     assert len(bars) == 54
     assert sum(bars) < 0.6 * sum(lines)
     assert max(lines) == 1
@@ -113,6 +114,7 @@ def test_it_opens_on_the_head_that_fades_most_and_others_are_a_key_away(page):
         head.send_keys(key)
         assert said(page).startswith(name)
         assert kept(page) == share
+        assert page.execute_script(HEIGHTS) != heights
 
 
 def test_a_chip_changes_what_is_inserted(page):
