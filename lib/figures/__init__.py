@@ -3,8 +3,8 @@
     figure, axes = figures.grid(2)  # a cell draws on axes,
     figures.keep(run, "fig09", figure, table)  # and keeps what it drew with its numbers
 
-    drawing   axes, looks by order, curves of a head, estimates with intervals
-    keeping   a figure's one legend, and how it is saved and shown
+    drawing   axes, looks by order, curves of a head, estimates with intervals; a
+              figure's one legend, and how it is saved and shown
     tables    tables in few digits, and in files that change when a reader sees it;
               sentences
     prompt    one prompt from close, as coloured tokens
@@ -21,6 +21,7 @@ DRAWING = [
     "grid",
     "interval_rows",
     "intervals",
+    "keep",
     "shade_inserted",
     "split",
     "tell_apart",
@@ -31,7 +32,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "drawing": DRAWING,
-        "keeping": ["keep"],
         "tables": ["quoted", "settings_text", "say", "show"],
     },
 )

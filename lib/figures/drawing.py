@@ -1,20 +1,31 @@
 """What cells draw with: the axes of a page, looks by order, curves of a head, and
-estimates with their intervals.
+estimates with their intervals; and how a figure is kept.
 
     figure, axes = grid(3)
     for ax, rows in zip(axes, split(table, "model")):
         interval_rows(ax, rows, "lambda", "span", by="condition")
+    keep(run, "lambda_by_span", figure, table)
 
 The two columns behind an estimate's are the ends of its interval. The look is in
-paper.mplstyle.
+paper.mplstyle. A figure is a png, a pdf and the csv of its numbers, which alone decides
+whether the three are written anew: processors round differently, and no file should
+change for a digit that no reader sees. To draw a figure in a new look, delete its png:
+its csv stays.
 """
 
+import io
 import math
 from itertools import cycle
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
+from IPython.display import Image, Markdown, display
+
+from lib.figures.tables import csv_of, still_says
+from lib.files import write_whole
+from lib.paths import relative_path
 
 # Nothing of a reader's own configuration stays.
 plt.style.use(["default", Path(__file__).with_name("paper.mplstyle")])
@@ -36,6 +47,7 @@ MARKERS = "osDpXP*8"
 NO_CHANGE = {"color": "0.35", "linestyle": "--", "linewidth": 0.8, "zorder": 1}
 # The curve without an insertion is seen where another lies on it.
 WIDE_AND_PALE_LINE = {"linewidth": 2.2, "alpha": 0.5}
+LEGEND_COLUMNS = 5
 
 
 def grid(count=1, columns=None, height=1.9, **options):
@@ -129,3 +141,47 @@ def intervals(rows, value):
     place = rows.columns.get_loc(value)
     ends = rows.iloc[:, place + 1 : place + 3].to_numpy(float)
     return np.abs(ends.T - rows[value].to_numpy(float))
+
+
+def keep(run, name, figure, *tables):
+    """Give a figure one legend of all panels, save it with its tables in the folder of
+    the run's figures unless what is there shows the same numbers, and show it.
+
+    Raises InputError for a folder that cannot be written.
+    """
+    _add_legend(figure)
+    path = run.figures / name
+    csv = csv_of(pd.concat(tables, ignore_index=True))
+    pictures = [path.with_suffix(".png"), path.with_suffix(".pdf")]
+    is_news = not still_says(path.with_suffix(".csv"), csv)
+    if is_news:
+        write_whole(path.with_suffix(".csv"), csv.encode())
+    if is_news or not all(picture.is_file() for picture in pictures):
+        for picture in pictures:
+            write_whole(picture, bytes_of(figure, picture.suffix[1:]))
+    plt.close(figure)
+    display(Image(path.with_suffix(".png"), retina=True))
+    display(Markdown(f"Saved as `{relative_path(path)}.png`, `.pdf` and `.csv`."))
+
+
+def _add_legend(figure):
+    """Name each series once, above the panels."""
+    marks = {}
+    for ax in figure.axes:
+        for mark, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            marks.setdefault(label, mark)
+    if marks:
+        figure.legend(
+            marks.values(),
+            marks.keys(),
+            loc="outside upper center",
+            ncols=LEGEND_COLUMNS,
+        )
+
+
+def bytes_of(figure, kind):
+    """Return a figure as the bytes of a kind of file."""
+    undated = {"CreationDate": None} if kind == "pdf" else None
+    picture = io.BytesIO()
+    figure.savefig(picture, format=kind, metadata=undated)
+    return picture.getvalue()
