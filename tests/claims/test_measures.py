@@ -3,6 +3,7 @@ test_gathering judges what is stored.
 """
 
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
 from evidence import CLAIMS, answers, lambdas, right, scores, verdict_on
@@ -58,10 +59,12 @@ def test_later_layers_are_averaged_where_a_problem_went_through_them():
     assert row.estimate.effect == pytest.approx(1.2)
 
 
-def test_accuracies_are_compared_over_the_problems_that_both_answered():
+def test_accuracies_are_compared_over_the_problems_of_a_part_that_both_answered():
     under_mless = right(5, 10) + right(20, 20)
     evidence = answers(none=right(10, 40), mless=under_mless)
-    row = verdict_on("accuracy-mless", evidence)
+    of_another_part = answers("fillers", none=right(40, 40), mless=right(0, 40))
+    both = [of_another_part["answers"], evidence["answers"]]
+    row = verdict_on("accuracy-mless", {"answers": pd.concat(both)})
     assert row.n == 30
     assert row.estimate.effect == pytest.approx(100 * (20 - 5) / 30)
 

@@ -110,7 +110,9 @@ def test_what_decided_a_grade_is_told_as_a_rate(line):
 
 
 def test_graders_disagree_with_what_is_correct_worked_out_or_not():
+    # On the embedded set an answer has to be worked out, which these are not.
     answers = frame(run("none", 3, 4, evaluated=False))
+    answers["right"] = answers["worked_out"]
     table = answer_tables.graders(answers).set_index("grader")
     names = [answer_tables.GRADERS[field] for field in ("correct", "worked_out")]
     assert table.disagree[names].tolist() == [0, 3]

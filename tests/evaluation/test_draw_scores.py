@@ -219,22 +219,25 @@ def test_answers_without_a_probability_or_to_other_problems_are_refused(
     assert message in refused(scored, altered, "none")
 
 
+COARSER = "not .* in bfloat16: their .* or in float32$"
+
+
 @pytest.mark.parametrize(
-    "name, value, message",
+    "name, value, dtype, message",
     [
-        ("model", "other", "has answers of other, not of tiny-llama"),
-        ("revision", "other", "from revision other in float32, not .* in bfloat16"),
+        ("model", "other", "float32", "has answers of other, not of tiny-llama"),
+        ("revision", "other", "float32", "drawn from revision other in float32, not"),
         # Scores in a coarser dtype are of another model, as those in a third one are.
-        ("dtype", "float32", "in float32, not .* in bfloat16: their .* or in float32$"),
-        ("dtype", "float16", "in float16, not .* in bfloat16: their .* or in float32$"),
+        ("dtype", "float32", "bfloat16", f"in float32, {COARSER}"),
+        ("dtype", "float16", "bfloat16", f"in float16, {COARSER}"),
     ],
 )
 def test_answers_of_other_weights_than_those_that_score_them_are_refused(
-    altered, scored, name, value, message
+    altered, scored, name, value, dtype, message
 ):
     change_answers(altered, lambda row: {name: value})
     with pytest.raises(InputError, match=message):
-        scored(altered, "none", dtype="bfloat16")
+        scored(altered, "none", dtype=dtype)
 
 
 def test_answers_drawn_in_bfloat16_may_be_scored_in_float32(

@@ -10,11 +10,11 @@ import pytest
 from lib import evaluation, paths
 from lib.evaluation.likelihood import texts_wanted
 from lib.evaluation.log_probability import score_key
-from lib.evaluation.wanted import completions_wanted
+from lib.evaluation.wanted import arm_of, completions_wanted
 from lib.models.loading import Loaded, load_without_weights
 from lib.models.names import resolve
 from lib.profiles import Likelihood, load_profile, variation
-from lib.prompts.conditions import Filler
+from lib.prompts.conditions import Filler, parse_condition
 from lib.prompts.problems import Problem, load_problems
 from lib.store import read
 
@@ -63,6 +63,12 @@ def test_stored_completions_keep_their_keys(demo, part):
     ]
     answers = evaluation.answers(DEMO, part)
     assert answers.key.tolist() == [row["key"] for row in stored]
+
+
+def test_arms_settings_are_the_conditions_over_those_of_the_model(demo):
+    another = replace(demo, source=resolve("Qwen2.5-Math-7B"))
+    arm = arm_of(parse_condition("arm:p1=90"), another)
+    assert (arm.c, arm.p1) == (0.1, 90)
 
 
 def scores_wanted(loaded, **settings):

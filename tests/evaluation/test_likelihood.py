@@ -68,9 +68,10 @@ def run(tiny, tmp_path):
 
 
 def prompt_of(loaded, problem, condition="none", format="chat", filler=None):
-    return build_prompt(
-        loaded.tokenizer, problem.problem, condition, format=format, filler=filler
-    )
+    text = problem.problem
+    if condition == "repeat":
+        text = f"{text}\n\n{text}"
+    return build_prompt(loaded.tokenizer, text, condition, format=format, filler=filler)
 
 
 def ids_of(loaded, text):
@@ -132,7 +133,8 @@ def silenced_by_hand(model, inserted):
 
 
 def test_a_score_is_what_a_plain_forward_gives(tiny, run):
-    conditions = ["none", "mless:5", "mless:3@end", "example", "bare", *HIDDEN]
+    conditions = ["none", "mless:5", "mless:3@end", "example", "bare", "repeat"]
+    conditions += HIDDEN
     thoughts = ["thought", "dots-for-thought"]  # before the answer, in none's prompt
     rows = run(conditions=conditions, at_once=[*conditions, *thoughts])
     assert len(rows) == len(PROBLEMS) * (2 * len(conditions) + len(thoughts))

@@ -179,13 +179,14 @@ def test_what_an_engine_loses_is_counted_and_made_up_for_later(
     "setting, value, package", [("workers", 2, "ray"), ("engine", "vllm", "vllm")]
 )
 def test_what_is_not_installed_is_named_in_one_line(
-    answered, monkeypatch, refused, setting, value, package
+    answered, tmp_path, monkeypatch, refused, setting, value, package
 ):
     monkeypatch.setitem(sys.modules, package, None)
     for part in ("workers", "vllm"):
         monkeypatch.delitem(sys.modules, f"lib.generation.{part}", raising=False)
     command = f"pip install --no-deps -r requirements/{package}.txt"
     assert command in refused(answered, **{setting: value})
+    assert package == "ray" or not (tmp_path / "out").exists()
 
 
 def test_a_folder_made_with_worked_examples_does_not_go_on_without_them(
