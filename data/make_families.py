@@ -34,9 +34,9 @@ from lib.files import write_json, write_whole
 from lib.grading.answer import Grade
 from lib.grading.authors import correct_authors, correct_exact
 from lib.grading.pool import grade_many
+from lib.measurement.datasets import save_measured
 from lib.measurement.page_prompt import measure_prompts
 from lib.measurement.run import measure
-from lib.measurement.store import save_measured
 from lib.models.names import resolve
 from lib.paths import DATA
 from lib.profiles import HALVES, Profile, load_profile

@@ -16,7 +16,7 @@ from the floors above it, and from no other room of its own floor:
     __main__
 
 Three shapes pass between them: `measured`, one Dataset per model
-(lib.measurement.plan); `answers`, a DataFrame with a row per completion
+(lib.measurement.variables); `answers`, a DataFrame with a row per completion
 (lib.evaluation); `verdicts`, a Verdict per claim and model (lib.claims.verdict).
 
 Where a change belongs:

@@ -24,8 +24,8 @@ from lib.claims import judge, load_claims
 from lib.measurement.activations import measure_activations
 from lib.measurement.affine import measure_affine
 from lib.measurement.attention import measure_attention, prompts_of
-from lib.measurement.plan import CHANGES, INSERTIONS
-from lib.measurement.store import joined
+from lib.measurement.datasets import joined
+from lib.measurement.variables import CHANGES, INSERTIONS
 from lib.models.loading import Loaded, load
 from lib.profiles import Profile, load_profile
 from lib.prompts.problems import Problem, load_problems

@@ -17,7 +17,7 @@ from lib.claims.rule import Untestable
 from lib.errors import InputError
 from lib.evaluation.answer_tables import groups, shares, solved
 from lib.evaluation.pass_rates import point_differences
-from lib.evaluation.sample_tables import distinct_2, pass_at_k
+from lib.evaluation.several_samples import distinct_2, pass_at_k
 from lib.statistics.intervals import POINTS
 from lib.statistics.prediction import roc_values
 

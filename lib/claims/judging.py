@@ -27,8 +27,8 @@ from lib.claims.rule import (
 )
 from lib.claims.verdict import SMALL, Control, Estimate, Verdict
 from lib.evaluation import of_profile
-from lib.measurement.plan import TRAINED, UNIFORM, UNTRAINED
 from lib.measurement.run import measure
+from lib.measurement.variables import TRAINED, UNIFORM, UNTRAINED
 from lib.profiles import HALVES, PARTS, Profile
 from lib.statistics.intervals import ALPHA, POINTS, Interval, interval, n_deciding
 from lib.statistics.p_values import holm

@@ -1,10 +1,10 @@
 """What a claim asks of a network: a number per problem for each component.
 
 A public function is what data/claims.yaml names as `measure`; it is given `measured`, a
-Dataset of `lib.measurement.plan` where NaN was not measured. Each returns (network,
-component, problem), with the kind of its numbers (`lib.statistics`) as attribute, a
-mean if none; or it raises Untestable. `lib.claims.answer_measures` has those that are
-given answers and likelihoods.
+Dataset of `lib.measurement.variables` where NaN was not measured. Each returns
+(network, component, problem), with the kind of its numbers (`lib.statistics`) as
+attribute, a mean if none; or it raises Untestable. `lib.claims.answer_measures` has
+those that are given answers and likelihoods.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ import xarray as xr
 
 from lib.claims.rule import Untestable
 from lib.measurement.measured_tables import log_changes
-from lib.measurement.plan import OTHERS, TRAINED
+from lib.measurement.variables import OTHERS, TRAINED
 from lib.statistics.intervals import POINTS
 
 AFFINE = {

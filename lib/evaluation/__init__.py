@@ -11,7 +11,7 @@ and say what it shows.
     likelihood       how likely solutions are, or answers that were drawn: `likelihoods`
     log_probability  log p of texts in batches
     answer_tables    what answers and likelihoods show: accuracy, effects, graders, nats
-    sample_tables    what several samples of an answer show
+    several_samples  what several samples of an answer show
     pass_rates       what drawn answers show that were scored
 """
 

@@ -1,6 +1,6 @@
 """What answers and likelihoods show: accuracy in %, each condition against none in
 points, graders, token limits, and nats of solutions. What several samples of an answer
-show is in `sample_tables`.
+show is in `several_samples`.
 
 All take a frame of one part (`lib.evaluation.answers`) or `lib.evaluation.scores`;
 every interval is that of `lib.statistics`, over problems.

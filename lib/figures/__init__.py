@@ -7,7 +7,7 @@
               figure's one legend, and how it is saved and shown
     tables    tables in few digits, and in files that change when a reader sees it;
               sentences
-    prompt    one prompt from close, as coloured tokens
+    close_up  one prompt from close, as coloured tokens
 
 What a figure shows is in data/figures.yaml; the look is in paper.mplstyle.
 """

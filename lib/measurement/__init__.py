@@ -1,9 +1,9 @@
 """What a profile measures on its models: received attention and MLP activations, over
 all problems, as tables.
 
-    plan             the variables, networks and steps: what there is to measure
+    variables        the variables, networks and steps: what there is to measure
     run              all that a profile measures, as far as it is lacking: `measure`
-    store            a model's measurements, a row a step, and as one
+    datasets         a model's measurements as they are kept: a row a step, and as one
     networks         the networks, trained and untrained, one after another
     attention        λ and what else insertions change in what tokens receive
     activations      what insertions and ARM change in the first MLP's activations

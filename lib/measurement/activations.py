@@ -28,7 +28,7 @@ from lib.arm.moving import installed
 from lib.arm.settings import Arm
 from lib.errors import InputError
 from lib.measurement.attention import Prompts
-from lib.measurement.plan import OTHERS, stacked, to_dataset
+from lib.measurement.variables import OTHERS, stacked, to_dataset
 from lib.models.loading import Loaded
 from lib.prompts.building import Prompt
 from lib.prompts.conditions import parse_condition

@@ -9,7 +9,7 @@ import xarray as xr
 from lib import progress
 from lib.attention.received import Observation, observe
 from lib.measurement.attention import Prompts
-from lib.measurement.plan import stacked, to_dataset
+from lib.measurement.variables import stacked, to_dataset
 from lib.models.loading import Loaded
 from lib.prompts.building import Prompt
 
@@ -63,7 +63,7 @@ def affine_fits(
     """Return how well maps of the heads' outputs before give those after, (H,) each.
 
     old, new: (n, H, D); left: (H, n), what each token's softmax leaves for others than
-    the inserted tokens. The plan's VARIABLES say what each map is.
+    the inserted tokens. VARIABLES say what each map is.
     """
     old = old.transpose(0, 1).double()  # (H, n, D)
     new = new.transpose(0, 1).double()

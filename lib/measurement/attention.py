@@ -20,7 +20,7 @@ from lib.attention.received import (
     received_attention,
 )
 from lib.errors import InputError
-from lib.measurement.plan import stacked, to_dataset
+from lib.measurement.variables import stacked, to_dataset
 from lib.models.loading import Loaded
 from lib.prompts.batches import batch_tokens, in_batches, pad
 from lib.prompts.building import Prompt, build_prompt

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from lib.measurement.plan import OTHERS, TRAINED, UNIFORM, UNTRAINED, VARIABLES
+from lib.measurement.variables import OTHERS, TRAINED, UNIFORM, UNTRAINED, VARIABLES
 from lib.statistics.intervals import POINTS, interval
 
 
@@ -130,7 +130,7 @@ def spans_table(model: xr.Dataset) -> pd.DataFrame:
 def affine_table(model: xr.Dataset) -> pd.DataFrame:
     """Return R² of the maps of layer 1's outputs, each a mean over heads.
 
-    The plan's VARIABLES say what each `map` is.
+    VARIABLES say what each `map` is.
     """
     fits = model[list(VARIABLES["affine"])].sel(network=TRAINED, drop=True)
     by_map = fits.to_dataarray("map")

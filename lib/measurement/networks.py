@@ -15,7 +15,7 @@ from lib.measurement.attention import (
     measure_tokens,
     prompts_of,
 )
-from lib.measurement.plan import SEEDS, UNIFORM, PlannedStep
+from lib.measurement.variables import SEEDS, UNIFORM, PlannedStep
 from lib.models.loading import Loaded, load
 from lib.models.names import arm_for, resolve
 from lib.profiles import Profile

@@ -5,21 +5,21 @@
     lam = measured["gemma-3-270m"]["lambda"]
     lam.sel(network="trained", condition="mless", layer=1)  # (problem, head)
 
-`lib.measurement.plan` says what the Dataset holds, `lib.measurement.store` how it is
-kept.
+`lib.measurement.variables` says what the Dataset holds, `lib.measurement.datasets` how
+it is kept.
 """
 
 from collections.abc import Sequence
 
 import xarray as xr
 
-from lib.measurement.plan import MEASURED_PARTS, STEPS, PlannedStep
-from lib.measurement.store import (
+from lib.measurement.datasets import (
     STEPS_FILE,
     MeasuredSteps,
     of_repository,
     row_of,
 )
+from lib.measurement.variables import MEASURED_PARTS, STEPS, PlannedStep
 from lib.models.names import resolve
 from lib.profiles import Profile
 from lib.prompts.problems import load_problems

@@ -19,8 +19,8 @@ from IPython.core.getipython import get_ipython
 from IPython.display import Image, display
 
 from lib.errors import InputError, validated
+from lib.figures.close_up import close_up, coloured
 from lib.figures.drawing import bytes_of
-from lib.figures.prompt import close_up, coloured
 from lib.generation.writer import Request, Sampling, engine_class
 from lib.measurement.attention import OnePrompt, on_one_prompt
 from lib.models.loading import Loaded

@@ -8,12 +8,12 @@ runs, and why it would be refused.
 
     tasks     what a run computes, and how much of it is stored
     sizes     how large a model is, what of it is here, and what a task takes with it
-    making    all of it: `make_plan`, and the `Plan` that it gives
+    plan      all of it: `make_plan`, the `Plan` that it gives, and its text
 
 What cannot be had is refused before torch is imported, within seconds.
 """
 
-from lib.plan.making import Plan, as_text, fetch, make_plan, refuse, summary
+from lib.plan.plan import Plan, as_text, fetch, make_plan, refuse, summary
 
 __all__ = [
     "Plan",

@@ -7,8 +7,8 @@ import pandas as pd
 
 from lib.evaluation.of_profile import is_stored, stored_rows
 from lib.evaluation.pass_rates import is_divided
-from lib.measurement.plan import STEPS, PlannedStep
-from lib.measurement.store import MeasuredSteps, of_repository
+from lib.measurement.datasets import MeasuredSteps, of_repository
+from lib.measurement.variables import STEPS, PlannedStep
 from lib.models.names import resolve
 from lib.profiles import HALVES, Accuracy, Likelihood, Profile
 from lib.prompts.problems import Problem, load_problems

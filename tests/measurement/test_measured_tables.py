@@ -19,7 +19,7 @@ from lib.measurement.measured_tables import (
     log_changes,
     mass_table,
 )
-from lib.measurement.plan import UNIFORM, UNTRAINED
+from lib.measurement.variables import UNIFORM, UNTRAINED
 from lib.statistics.intervals import interval
 
 NAN = float("nan")

@@ -13,8 +13,8 @@ from lib.measurement import networks
 from lib.measurement.activations import measure_activations
 from lib.measurement.affine import measure_affine
 from lib.measurement.attention import measure_attention, prompts_of, received_by
-from lib.measurement.plan import INSERTIONS
 from lib.measurement.run import measure
+from lib.measurement.variables import INSERTIONS
 from lib.models.loading import load
 from lib.profiles import run_profile
 from lib.prompts.conditions import Filler

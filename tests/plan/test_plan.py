@@ -21,7 +21,7 @@ from lib.measurement.run import measure
 from lib.models import memory
 from lib.models.names import card
 from lib.plan import as_text, fetch, make_plan, sizes, summary, tasks
-from lib.plan.making import duration
+from lib.plan.plan import duration
 from lib.plan.sizes import shape_of
 from lib.profiles import load_profile
 

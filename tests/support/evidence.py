@@ -11,7 +11,7 @@ from hand_written import sampled
 from lib.claims.claim import load_claims
 from lib.claims.judging import judge
 from lib.evaluation.records import frame
-from lib.measurement.plan import VARIABLES
+from lib.measurement.variables import VARIABLES
 
 CLAIMS = {claim.id: claim for claim in load_claims()}
 TEMPLATES = 25

@@ -19,7 +19,7 @@ import xarray as xr
 
 from lib.errors import InputError
 from lib.files import read_bytes, settings_key, write_whole
-from lib.measurement.plan import ORDER, VARIABLES, VERSIONS, PlannedStep
+from lib.measurement.variables import ORDER, VARIABLES, VERSIONS, PlannedStep
 from lib.models.names import arm_for, resolve
 from lib.paths import relative_path
 from lib.profiles import Profile

@@ -15,9 +15,9 @@ from transformers import LlamaForCausalLM
 from lib import paths
 from lib.arm.settings import Arm
 from lib.errors import InputError
-from lib.measurement import networks, plan, run, store
+from lib.measurement import datasets, networks, run, variables
+from lib.measurement.datasets import STEPS_FILE, MeasuredSteps, joined, save_measured
 from lib.measurement.run import measure
-from lib.measurement.store import STEPS_FILE, MeasuredSteps, joined, save_measured
 from lib.profiles import load_profile, run_profile
 from lib.prompts.conditions import Filler
 from lib.store import read
@@ -64,15 +64,15 @@ def steps(monkeypatch):
 def test_a_file_has_every_variable_with_its_meaning(whole, tmp_path):
     save_measured(tmp_path / "m.nc", whole)
     opened = xr.open_dataset(tmp_path / "m.nc")
-    for variables in plan.VARIABLES.values():
-        for name, (dims, meaning) in variables.items():
+    for of_measure in variables.VARIABLES.values():
+        for name, (dims, meaning) in of_measure.items():
             assert set(opened[name].dims) == set(dims.split())
             assert opened[name].attrs["long_name"] == meaning
 
 
 def test_every_network_is_measured_and_nan_stands_where_nothing_was(whole):
-    assert whole.network.values.tolist() == list(plan.SEEDS)
-    assert whole.condition.values.tolist() == plan.ORDER["condition"]
+    assert whole.network.values.tolist() == list(variables.SEEDS)
+    assert whole.condition.values.tolist() == variables.ORDER["condition"]
     assert whole.label.startswith(f"{NAME} @ ")
 
     lam = whole["lambda"].sel(condition="mless")
@@ -86,7 +86,7 @@ def test_every_network_is_measured_and_nan_stands_where_nothing_was(whole):
 
     # Each seed draws weights of its own.
     first = lam.sel(layer=1)
-    drawn = [first.sel(network=name).values for name in plan.UNTRAINED]
+    drawn = [first.sel(network=name).values for name in variables.UNTRAINED]
     for one, other in itertools.combinations(drawn, 2):
         assert not np.array_equal(one, other)
 
@@ -113,9 +113,9 @@ def test_steps_are_joined_in_order_with_nan_and_empty_parts():
 
 def test_what_is_there_is_not_measured_again(whole, profile, steps, monkeypatch):
     tokens = measure(profile, "tokens")[NAME]
-    assert set(tokens) == set(plan.VARIABLES["tokens"])
+    assert set(tokens) == set(variables.VARIABLES["tokens"])
     both = measure(profile, "tokens", "activations")[NAME]
-    assert set(both) == set(tokens) | set(plan.VARIABLES["activations"])
+    assert set(both) == set(tokens) | set(variables.VARIABLES["activations"])
     here = both.measures.layer
     assert both.measures.equals(whole.measures[:1].sel(layer=here))
     assert [step.measure for step in steps()] == ["tokens", "activations"]
@@ -131,7 +131,7 @@ def test_an_interruption_loses_one_step(profile, steps, monkeypatch):
         if kept:
             raise KeyboardInterrupt
         kept.append(key)
-        return store.row_of(key, measured)
+        return datasets.row_of(key, measured)
 
     with monkeypatch.context() as patch:
         patch.setattr(run, "row_of", keep_one)
@@ -160,8 +160,8 @@ def test_steps_of_other_weights_are_refused(profile, tiny_checkpoint):
 @pytest.mark.parametrize(
     ("changed", "lost"),
     [
-        ({"seed": 1}, set(plan.VERSIONS)),
-        ({"filler": Filler(length=7).model_dump()}, set(plan.VERSIONS)),
+        ({"seed": 1}, set(variables.VERSIONS)),
+        ({"filler": Filler(length=7).model_dump()}, set(variables.VERSIONS)),
         ({"attention": {"example": "embedded/draw/160"}}, {"tokens"}),
         ({"attention": {"models": ["gemma-3-270m"]}}, set()),
         ("arm", {"activations"}),
@@ -176,16 +176,16 @@ def test_what_other_settings_or_another_version_decide_has_another_key(
     content["attention"]["panels"] = {}
     before = MeasuredSteps(profile, spec)
     if changed == "arm":
-        monkeypatch.setattr(store, "arm_for", lambda spec: Arm(c=0.3))
+        monkeypatch.setattr(datasets, "arm_for", lambda spec: Arm(c=0.3))
     elif changed == "version":
-        monkeypatch.setitem(plan.VERSIONS, "affine", 2)
+        monkeypatch.setitem(variables.VERSIONS, "affine", 2)
     else:
         for name, value in changed.items():
             content[name] = content[name] | value if isinstance(value, dict) else value
     after = MeasuredSteps(type(profile).model_validate(content), spec)
-    keys = before.wanted(plan.STEPS)
-    assert len(keys) == len(plan.STEPS)
-    same = keys.keys() & after.wanted(plan.STEPS).keys()
+    keys = before.wanted(variables.STEPS)
+    assert len(keys) == len(variables.STEPS)
+    same = keys.keys() & after.wanted(variables.STEPS).keys()
     assert {step.measure for key, step in keys.items() if key not in same} == lost
 
 
@@ -221,7 +221,7 @@ def test_what_the_repository_keeps_is_used_where_nothing_was_measured_here(
     assert "shape" in measure(profile, "activations", stored=False)[NAME]
     assert not profile.stored
     found = measure(profile, "activations")[NAME]
-    assert set(found) == set(plan.VARIABLES["activations"])
+    assert set(found) == set(variables.VARIABLES["activations"])
 
 
 def test_what_the_repository_keeps_of_other_settings_or_damaged_is_refused(
