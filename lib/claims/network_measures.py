@@ -14,7 +14,7 @@ import pandas as pd
 import xarray as xr
 
 from lib.claims.rule import Untestable
-from lib.measurement.measured_tables import log_changes
+from lib.measurement.network_tables import log_changes
 from lib.measurement.variables import OTHERS, TRAINED
 from lib.statistics.intervals import POINTS
 

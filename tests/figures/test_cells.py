@@ -106,7 +106,7 @@ def test_bars_are_the_accuracies_and_those_of_the_paper_are_hatched(draw):
 
 def test_lines_over_layers_have_every_estimate_and_its_interval(draw):
     tables = found("mass_table", gives=MASS)
-    (ax,) = draw("02", "mass = ", measured_tables=tables)
+    (ax,) = draw("02", "mass = ", network_tables=tables)
     slashes, another = ax.containers
     assert slashes[0].get_xydata().tolist() == [[1, 5], [2, 1]]
     ends = [segment[:, 1].tolist() for segment in slashes[2][0].get_segments()]
@@ -116,7 +116,7 @@ def test_lines_over_layers_have_every_estimate_and_its_interval(draw):
 
 
 def test_a_map_has_the_ratio_of_each_layer_and_head_and_dots_above_one(draw):
-    ax, _ = draw("02", "deep = ", measured_tables=found("heads_table", gives=DEEP))
+    ax, _ = draw("02", "deep = ", network_tables=found("heads_table", gives=DEEP))
     (image,) = ax.collections
     assert image.get_array().filled(-1).tolist() == [[0.3, 1.1], [-1, 0.9]]
     assert (image.norm.vmin, image.norm.vmax) == (0.5, 2)

@@ -8,7 +8,7 @@ import xarray as xr
 from evidence import close, dataset
 
 from lib.measurement.attention import QUERIES, SPANS
-from lib.measurement.measured_tables import (
+from lib.measurement.network_tables import (
     affine_table,
     changes_table,
     classes_table,
