@@ -79,16 +79,6 @@ def test_redistribution_is_its_definition(
     torch.testing.assert_close(moved, expected)
 
 
-def test_padding_counts_for_nothing_and_stays():
-    rows = [torch.randn(length, 24) for length in (5, 9, 7)]
-    padded = pad_sequence(rows, batch_first=True, padding_value=7.0)
-    real = torch.arange(9) < torch.tensor([[5], [9], [7]])
-    together = redistribute(padded, real=real)
-    for row, moved in zip(rows, together, strict=True):
-        assert torch.equal(moved[: len(row)], redistribute(row))
-        assert (moved[len(row) :] == 7).all()
-
-
 def test_settings_are_read_from_a_condition():
     base = Arm(c=0.2, fraction=0.1)
     assert parse_arm("").over(base) == base
@@ -154,16 +144,18 @@ def test_it_works_on_its_layer_of_any_family_alike_each_time_and_leaves(family, 
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
-def test_padding_on_either_side_is_left_out(side):
+def test_padding_on_either_side_counts_for_nothing_and_stays(side):
     model = FAMILIES["llama"]()
-    prompts = [torch.randint(1, 32, (length,)) for length in (9, 5)]
+    prompts = [torch.randint(1, 32, (length,)) for length in (5, 9, 7)]
     ids = pad_sequence(prompts, batch_first=True, padding_side=side)
-    mask = ids > 0
+    real = ids > 0
+    mask = {"attention_mask": real.long()}
+    before = seen(model, ids, 1, **mask)
     with installed(model):
-        together = seen(model, ids, 1, attention_mask=mask.long())
-        for prompt, moved, real in zip(prompts, together, mask, strict=True):
-            alone = seen(model, prompt[None], 1)[0]
-            torch.testing.assert_close(moved[real], alone, atol=1e-6, rtol=1e-5)
+        together = seen(model, ids, 1, **mask)
+        alone = torch.cat([seen(model, prompt[None], 1)[0] for prompt in prompts])
+    torch.testing.assert_close(together[real], alone, atol=1e-6, rtol=1e-5)
+    assert torch.equal(together[~real], before[~real])
 
 
 @pytest.mark.parametrize(("mode", "calls"), [("text", 1), ("code", 4)])

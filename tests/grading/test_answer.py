@@ -1,13 +1,11 @@
 """What a response answers: its last closed box, as a number, worked out or not."""
 
-from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lib.grading import grade
 from lib.grading.answer import last_box, read_answer, settle
 from lib.grading.spelling import spelled
 from lib.grading.values import parse_number, split_unit
@@ -111,15 +109,6 @@ def test_the_answer_is_told_apart_from_what_stands_round_it(mark, response):
 def test_a_turn_of_the_user_ends_an_answer_without_a_box():
     run_on = "<|im_end|>\n<|im_start|>user\nWhat is 5+5?<|im_end|>\n\\boxed{10}"
     assert read_answer("I do not know." + run_on) == (None, True)
-
-
-@pytest.mark.parametrize("answer, gold", [("5", "5"), ("x+2x", "3x"), ("", "5")])
-def test_a_grade_says_whether_another_problem_follows_the_answer(answer, gold):
-    response = rf"It is \boxed{{{answer}}}."
-    alone = grade(gold, response)
-    followed = grade(gold, response + "<|im_end|>\n<|im_start|>user\nWhat is 2 + 4?")
-    assert followed == replace(alone, run_on=True)
-    assert not alone.run_on
 
 
 NUMBERS = r"""

@@ -2,7 +2,6 @@
 
 import pytest
 
-from lib.grading.answer import settle
 from lib.grading.authors import correct_authors, correct_exact, with_authors_box
 
 PROMPT = r"Please put your final answer within \boxed{}. What is 7 + 5?"
@@ -47,12 +46,3 @@ def test_a_box_is_looked_for_in_the_prompt_too_and_an_unclosed_last_one_is_wrong
     assert not correct_authors("12", "", "I do not know.")
     assert not correct_exact("12", None)
     assert not correct_authors("12", PROMPT, r"\boxed{12} or \boxed{12")
-
-
-def test_exact_match_reads_up_to_a_run_on_and_the_authors_rule_beyond_it():
-    response = "It is \\boxed{12}.\n\nProblem: What is 1 + 1?\n\\boxed{2}"
-    extracted = settle("12", response).extracted
-    assert correct_exact("12", extracted)
-    assert not correct_exact("2", extracted)
-    assert correct_authors("2", "", response)
-    assert not correct_authors("12", "", response.replace("{2}", "{3}"))
