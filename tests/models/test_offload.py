@@ -49,7 +49,6 @@ def on_disk(monkeypatch):
 def test_every_family_computes_from_disk_what_it_does_in_memory(
     family, tmp_path, on_disk
 ):
-    torch.manual_seed(1)
     save(spread(FAMILIES[family](), 0.15), tmp_path, max_shard_size="30KB")
     whole = load(str(tmp_path), device="cpu")
     loaded = on_disk(tmp_path, free=0)
@@ -67,9 +66,8 @@ def test_every_family_computes_from_disk_what_it_does_in_memory(
     assert loaded.model.get_output_embeddings().weight.is_meta
 
 
-@pytest.mark.parametrize("family", ["llama", "gemma3_text", "mixtral", "qwen2"])
+@pytest.mark.parametrize("family", ["gemma3_text", "mixtral"])
 def test_a_part_of_the_weights_may_be_in_memory(family, tmp_path, on_disk, capsys):
-    torch.manual_seed(1)
     save(spread(FAMILIES[family](), 0.15), tmp_path)
     whole = load(str(tmp_path), device="cpu")
     weights = sum(weight.nbytes for weight in whole.model.parameters())
@@ -88,7 +86,6 @@ def test_what_fits_into_half_of_free_memory_is_there_whole(tiny_llama, on_disk, 
 
 
 def test_weights_on_disk_are_widened(tmp_path, on_disk):
-    torch.manual_seed(1)
     save(spread(FAMILIES["llama"](), 0.15).bfloat16(), tmp_path)
     whole = load(str(tmp_path), device="cpu", dtype="float32")
     loaded = on_disk(tmp_path, free=0, dtype="float32")

@@ -19,7 +19,6 @@ PLACES = [range(3, 5), range(1, 3)]
 @pytest.fixture(params=WITHOUT_ATTENTION)
 def other(request, tmp_path):
     """One of each family, loaded whole, and its folder."""
-    torch.manual_seed(1)
     save(spread(WITHOUT_ATTENTION[request.param](), 0.15), tmp_path)
     return load(str(tmp_path), device="cpu"), tmp_path
 

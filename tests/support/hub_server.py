@@ -4,16 +4,20 @@ misbehaves on demand.
 As on the real hub, weights lie on another host, to which a request is redirected.
 """
 
+import contextlib
 import hashlib
 import json
 import re
 import threading
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
 
 from huggingface_hub import constants
+
+from lib import paths
 
 REPO = r"(?P<repo>[^/]+/[^/]+)"
 API = re.compile(rf"/api/models/{REPO}(/(?P<what>revision|tree)/(?P<revision>[^/]+))?")
@@ -30,8 +34,8 @@ class HubServer(ThreadingHTTPServer):
 
     Switches: `gated` (repository -> 401 or 403 for its files), `lost` (commits that are
     no longer there), `ignore_range` (200 and the whole file), and `break_after` (cut
-    the connection once, when so many bytes of weights have been sent). Counts: `sent`
-    and `sent_weights` in bytes, `ranged` requests for a part of a file.
+    the connection once, when so many bytes of weights have been sent). Counts in bytes:
+    `sent` and `sent_weights`.
     """
 
     daemon_threads = True
@@ -45,7 +49,7 @@ class HubServer(ThreadingHTTPServer):
         self.lost = set()
         self.ignore_range = False
         self.break_after = None
-        self.sent = self.sent_weights = self.ranged = 0
+        self.sent = self.sent_weights = 0
         threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
 
     def __exit__(self, *given) -> None:
@@ -150,7 +154,6 @@ class Handler(BaseHTTPRequestHandler):
         start, stop, status = 0, size, 200
         asked_range = RANGE.fullmatch(self.headers.get("Range", ""))
         if asked_range and not hub.ignore_range:
-            hub.ranged += 1
             status = 206
             start = int(asked_range[1])
             stop = min(int(asked_range[2]) + 1, size)
@@ -185,6 +188,16 @@ class Handler(BaseHTTPRequestHandler):
         except ConnectionError:  # a reader that has seen enough hangs up
             self.close_connection = True
         return len(body)
+
+
+@contextlib.contextmanager
+def serving(root: Path, caches: Path, patch) -> Iterator[HubServer]:
+    """Serve the repositories of a folder in the real hub's place, with empty caches."""
+    with HubServer(root) as server:
+        point_at(server.url, patch)
+        patch.setattr(constants, "HF_HUB_CACHE", str(caches / "hub"))
+        patch.setattr(paths, "CACHE", caches / "cache")
+        yield server
 
 
 def point_at(url: str, patch) -> None:
