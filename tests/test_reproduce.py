@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import nbformat
 import papermill
@@ -9,7 +10,6 @@ import pytest
 import yaml
 
 from lib import paths, reproduce
-from lib.errors import InputError
 from lib.evaluation import of_profile
 from lib.files import write_json
 from lib.plan import Plan
@@ -18,45 +18,42 @@ from lib.profiles import PARTS, load_profile
 
 @pytest.fixture
 def runs(monkeypatch, tmp_path):
-    """Run no notebook and measure nothing; return what would have been, in order."""
+    """Run notebooks of a profile, of which nothing is computed; return what would have
+    been, in order.
+    """
     calls = []
-    monkeypatch.setattr(paths, "RESULTS", tmp_path)
 
-    def make_plan(profile, *options):
-        calls.append(("plan", *options))
-        return Plan([], {}, [], 0)
+    def keeping(what, result=None):
+        def keep(profile, *options, **named):
+            calls.append((what, *options, *named.values()))
+            return result
+
+        return keep
 
     def execute(notebook, executed, parameters, **options):
-        name = notebook.rpartition("/")[2].removesuffix(".ipynb")
-        calls.append((name, parameters))
+        calls.append((Path(notebook).stem, parameters))
 
-    def measure(profile, part, stored):
-        calls.append(("measure", part, stored))
-
-    def answers(profile, part):
-        calls.append(("answers", part))
-
-    monkeypatch.setattr(reproduce, "make_plan", make_plan)
+    monkeypatch.setattr(paths, "RESULTS", tmp_path)
+    monkeypatch.setattr(reproduce, "make_plan", keeping("plan", Plan([], {}, [], 0)))
     monkeypatch.setattr(papermill, "execute_notebook", execute)
-    monkeypatch.setattr(reproduce, "measure", measure)
-    monkeypatch.setattr(reproduce, "measure_prompts", lambda profile, stored: None)
-    monkeypatch.setattr(of_profile, "answers", answers)
-    monkeypatch.setattr(of_profile, "scores", lambda profile: calls.append("scores"))
-    monkeypatch.setattr(of_profile, "draws", lambda profile: calls.append("weights"))
+    monkeypatch.setattr(reproduce, "measure", keeping("measure"))
+    monkeypatch.setattr(reproduce, "measure_prompts", keeping("prompts"))
+    for name in ("answers", "scores", "draws"):
+        monkeypatch.setattr(of_profile, name, keeping(name))
     monkeypatch.setattr(reproduce, "read_verdicts", lambda profile: [])
-    return calls
 
+    def begin(name, only, fresh=False):
+        calls.clear()
+        reproduce.reproduce(load_profile(name), paths.notebooks(only), fresh)
+        return calls
 
-def begun(calls, name, only, fresh=False):
-    calls.clear()
-    reproduce.reproduce(load_profile(name), paths.notebooks(only), fresh)
-    return calls
+    return begin
 
 
 def test_what_a_notebook_needs_is_planned_and_computed_once_before_it_starts(runs):
     measured = ["tokens", "attention", "controls", "activations"]
     answered = ["main", *PARTS, "likelihood", "draws", "draw_scores"]
-    plan, *done = begun(runs, "families", ["01", "02", "07"])
+    plan, *done = runs("families", ["01", "02", "07"])
     assert plan[:2] == ("plan", False)
     assert sorted(plan[2]) == sorted(measured + answered)
     assert done == [
@@ -67,10 +64,11 @@ def test_what_a_notebook_needs_is_planned_and_computed_once_before_it_starts(run
         ("02_meaningless_effect", {"profile": "families"}),
         ("measure", "activations", True),
         *[("answers", part) for part in ("main", *PARTS)],
-        "scores",
+        ("scores",),
         ("answers", "draws"),
-        "weights",
+        ("draws",),
         ("07_does_it_help", {"profile": "families"}),
+        ("prompts", True),
     ]
     assert set(reproduce.NEEDS) == {path.stem for path in paths.notebooks()}
 
@@ -96,32 +94,32 @@ def test_claims_are_judged_on_all_that_any_notebook_needs():
 
 
 def test_the_last_words_name_the_folder_of_figures(runs, capsys):
-    begun(runs, "families", ["01"])
+    runs("families", ["01"])
     done = capsys.readouterr().out.splitlines()[-1]
     assert re.fullmatch(r"Done in \d s\. Figures: .*/figures/families", done)
 
 
-def test_fresh_measures_what_is_stored_and_begins_with_an_empty_folder(runs, tmp_path):
+@pytest.mark.parametrize("fresh", [False, True])
+def test_fresh_measures_what_is_stored_and_begins_with_an_empty_folder(
+    runs, tmp_path, fresh
+):
     old = tmp_path / "families" / "measured.nc"
     old.parent.mkdir()
     old.touch()
-    plan, measured, _ = begun(runs, "families", ["01"])
-    assert (plan[1], measured) == (False, ("measure", "tokens", True))
-    assert old.exists()
-
-    plan, measured, _ = begun(runs, "families", ["01"], fresh=True)
-    assert (plan[1], measured) == (True, ("measure", "tokens", False))
-    assert not old.exists()
+    plan, measured, _, prompts = runs("families", ["01"], fresh)
+    assert plan[:2] == ("plan", fresh)
+    assert measured == ("measure", "tokens", not fresh)
+    assert prompts == ("prompts", not fresh)
+    assert old.exists() == (not fresh)
     recorded = yaml.safe_load((old.parent / "profile.yaml").read_text())
     assert recorded == load_profile("families").model_dump()
 
 
-def test_a_profile_without_likelihoods_leaves_their_notebook_out(runs, capsys):
-    begun(runs, "demo", ["06", "07"])
-    printed = capsys.readouterr().out.splitlines()
-    assert next(line for line in printed if "/" in line) == "[1/1] 06_claims"
-    with pytest.raises(InputError, match="profile demo has no section `likelihood`"):
-        begun(runs, "demo", ["07"])
+def test_a_profile_without_likelihoods_leaves_their_notebook_out(runs, capsys, refused):
+    runs("demo", ["06", "07"])
+    assert "[1/1] 06_claims\n" in capsys.readouterr().out
+    message = refused(runs, "demo", ["07"])
+    assert message.startswith("profile demo has no section `likelihood`")
 
 
 CELL = """
@@ -150,23 +148,22 @@ def settings_of_a_user(tmp_path, monkeypatch):
 
 
 def test_a_notebook_runs_in_its_folder_by_this_copy_whatever_kernels_a_user_has(
-    settings_of_a_user, monkeypatch, tmp_path
+    settings_of_a_user, monkeypatch, tmp_path, refused
 ):
+    monkeypatch.setattr(paths, "RESULTS", tmp_path)
     monkeypatch.setenv("FOUND", str(tmp_path / "found.json"))
     parameters = nbformat.v4.new_code_cell("profile = None")
     parameters.metadata["tags"] = ["parameters"]
     cells = [parameters, nbformat.v4.new_code_cell(CELL)]
-    notebook = tmp_path / "01_short.ipynb"
     metadata = {"kernelspec": {"name": "python3", "display_name": "x"}}
     metadata["language_info"] = {"name": "python"}
-    content = nbformat.v4.new_notebook(cells=cells, metadata=metadata)
-    nbformat.write(content, notebook)
-    monkeypatch.setattr(paths, "RESULTS", tmp_path)
+    notebook = tmp_path / "01_short.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=metadata), notebook)
     (tmp_path / "demo").mkdir()
-    with pytest.raises(InputError) as caught:
-        reproduce._execute(notebook, load_profile("demo"))
     reason = "01_short stopped: KeyError: 'no such layer' (executed copy: "
-    assert str(caught.value) == f"{reason}{tmp_path}/demo/01_short.ipynb)"
+    assert refused(reproduce._execute, notebook, load_profile("demo")) == (
+        f"{reason}{tmp_path}/demo/01_short.ipynb)"
+    )
     assert json.loads((tmp_path / "found.json").read_text()) == {
         "profile": "demo",
         "package": str(paths.ROOT / "lib"),

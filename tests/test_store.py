@@ -4,9 +4,9 @@ writer.
 
 import errno
 import functools
-import gzip
 import json
 import os
+import re
 import threading
 import time
 from unittest.mock import Mock
@@ -14,7 +14,6 @@ from unittest.mock import Mock
 import pytest
 
 from lib import store
-from lib.errors import InputError
 from lib.files import write_json
 from lib.store import read
 
@@ -26,34 +25,33 @@ SETTINGS = {
     "layers": (1, 2),
     "filler": {"length": 55},
 }
+INPUT_OUTPUT = OSError(errno.EIO, "Input/output error")
 
 
 def keys_of(path):
     return [json.loads(line)["key"] for line in path.read_text().splitlines()]
 
 
-def fill(folder, *keys):
+def fill(folder, *keys, settings=SETTINGS):
     """Append rows of these keys, and return the file and all rows."""
-    with opened(folder, SETTINGS) as store:
+    with opened(folder, settings) as store:
         for key in keys:
             store.append({"key": key, "response": "ß"})
     return store.path, store.rows
 
 
 def test_reopened_store_resumes_and_the_first_row_of_a_key_counts(tmp_path):
-    with opened(tmp_path / "new" / "run", SETTINGS, {"python": "3.11"}) as store:
-        for row in (
-            {"key": "b", "response": "ß"},
-            {"key": "a"},
-            {"key": "b", "response": "another"},
-        ):
+    folder = tmp_path / "new" / "run"
+    first = {"key": "b", "response": "ß"}
+    with opened(folder, SETTINGS, {"python": "3.11"}) as store:
+        for row in (first, {"key": "a"}, {"key": "b", "response": "another"}):
             store.append(row)
-    path, rows = fill(tmp_path / "new" / "run", "a")
-    assert read(path) == [{"key": "b", "response": "ß"}, {"key": "a"}]
+    path, rows = fill(folder, "a")
+    assert read(path) == [first, {"key": "a"}]
     assert list(rows.values()) == read(path)
     path.write_text(path.read_text() + '{"key": "a", "by": 3}\n')
-    assert fill(path.parent)[1] == rows
-    run = json.loads((path.parent / "run.json").read_text())
+    assert fill(folder)[1] == rows
+    run = json.loads((folder / "run.json").read_text())
     assert run["environment"] == {"python": "3.11"}
     assert run["settings"]["layers"] == [1, 2]
 
@@ -93,79 +91,65 @@ BROKEN = ['{"key": "b', "", "[1]", '{"key": 1, "settings": null}', '"\udcff"']
 
 
 @pytest.mark.parametrize("text", BROKEN)
-def test_a_broken_line_is_named_in_one_line_and_left_alone(tmp_path, text):
+def test_a_broken_line_and_broken_settings_are_named_and_left_alone(
+    tmp_path, text, refused
+):
+    def broken(path, content):
+        path.write_bytes(content.encode("utf-8", "surrogateescape"))
+        message = refused(fill, tmp_path)
+        assert path.read_bytes() == content.encode("utf-8", "surrogateescape")
+        return message
+
     path, _ = fill(tmp_path, "a")
-    text = f'{{"key": "a"}}\n{text}\n{{"key": "half'
-    path.write_bytes(text.encode("utf-8", "surrogateescape"))
-    before = path.read_bytes()
-    message = r"^line 2 of .*completions\.jsonl is not[^\n]*$"
-    with pytest.raises(InputError, match=message):
-        read(path)
-    with pytest.raises(InputError, match=message):
-        fill(tmp_path)
-    assert path.read_bytes() == before
-
-
-@pytest.mark.parametrize("text", BROKEN)
-def test_broken_settings_are_named_in_one_line_and_left_alone(tmp_path, text):
-    fill(tmp_path, "a")
-    path = tmp_path / "run.json"
-    path.write_bytes(text.encode("utf-8", "surrogateescape"))
-    before = path.read_bytes()
-    message = r"run\.json is broken: use another folder, or delete this one$"
-    with pytest.raises(InputError, match=message):
-        fill(tmp_path)
-    assert path.read_bytes() == before
+    message = broken(path, f'{{"key": "a"}}\n{text}\n{{"key": "half')
+    assert re.match(r"line 2 of .*completions\.jsonl is not", message)
+    assert refused(read, path) == message
+    message = broken(tmp_path / "run.json", text)
+    assert message.endswith(
+        "run.json is broken: use another folder, or delete this one"
+    )
 
 
 @pytest.mark.parametrize(
-    "changed, message",
+    "changed, difference",
     [
         ({"filler": {"length": 5}}, "filler.length = 55, not 5"),
-        ({"filler": {}}, r"filler.length = 55, not \(absent\)"),
-        ({"seed": None}, r"seed = \(absent\), not null"),
+        ({"filler": {}}, "filler.length = 55, not (absent)"),
+        ({"seed": None}, "seed = (absent), not null"),
     ],
 )
-def test_other_settings_are_refused_by_name(tmp_path, changed, message):
+def test_other_settings_are_refused_by_name(tmp_path, changed, difference, refused):
     fill(tmp_path, "a")
-    with pytest.raises(
-        InputError, match=message + ": use another folder, or delete this one$"
-    ):
-        opened(tmp_path, SETTINGS | changed).__enter__()
+    message = refused(fill, tmp_path, settings=SETTINGS | changed)
+    assert message.endswith(f"{difference}: use another folder, or delete this one")
 
 
 def test_a_write_that_fails_loses_nothing_and_the_run_goes_on_later(
-    tmp_path, monkeypatch
+    tmp_path, monkeypatch, refused
 ):
     path, _ = fill(tmp_path, "a")
     write = os.write
 
     def write_half(file, data):
         write(file, data[: len(data) // 2])
-        raise OSError(errno.EIO, "Input/output error")
+        raise INPUT_OUTPUT
 
-    with (
-        monkeypatch.context() as patch,
-        pytest.raises(InputError, match=r"^cannot write results to .*: Input/output"),
-    ):
+    with monkeypatch.context() as patch:
         patch.setattr(os, "write", write_half)
-        fill(tmp_path, "b")
+        message = refused(fill, tmp_path, "b")
+    assert message == f"cannot write results to {tmp_path}: Input/output error"
     assert [row["key"] for row in read(path)] == ["a"]
     assert list(fill(tmp_path, "b")[1]) == keys_of(path) == ["a", "b"]
 
 
-def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
-    write_json(path := tmp_path / "table.json", {"b": 1, "a": "\ud800"})
-    monkeypatch.setattr(
-        os, "fsync", Mock(side_effect=OSError(errno.EIO, "Input/output error"))
-    )
-    with pytest.raises(
-        InputError, match=r"^cannot write .*table\.json: Input/output error$"
-    ):
-        write_json(path, {})
-    assert path.read_text() == '{\n "b": 1,\n "a": "\\ud800"\n}\n' and list(
-        tmp_path.iterdir()
-    ) == [path]
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch, refused):
+    path = tmp_path / "table.json"
+    write_json(path, {"b": 1, "a": "\ud800"})
+    monkeypatch.setattr(os, "fsync", Mock(side_effect=INPUT_OUTPUT))
+    message = refused(write_json, path, {})
+    assert message == f"cannot write {path}: Input/output error"
+    assert path.read_text() == '{\n "b": 1,\n "a": "\\ud800"\n}\n'
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_second_writer_waits_for_the_first(tmp_path, capsys):
@@ -179,21 +163,12 @@ def test_a_second_writer_waits_for_the_first(tmp_path, capsys):
     assert keys_of(store.path) == ["a", "b"]
 
 
-def test_a_file_or_folder_that_is_not_there_or_broken_is_named_in_one_line(tmp_path):
-    (tmp_path / "out").write_text("")
-    with pytest.raises(
-        InputError, match=r"^cannot write results to [^\n]*out[^\n]*: [^\n]+$"
-    ):
-        fill(tmp_path / "out" / "deeper")
-    with pytest.raises(
-        InputError, match=r"none\.jsonl cannot be read: No such file or directory$"
-    ):
-        read(tmp_path / "none.jsonl")
-    (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(b'{"key": "a"}\n')[:-9])
-    with pytest.raises(
-        InputError, match=r"cut\.jsonl\.gz cannot be read: Compressed file ended[^\n]*$"
-    ):
-        read(tmp_path / "cut.jsonl.gz")
+def test_a_folder_or_file_that_cannot_be_had_is_named(tmp_path, refused):
+    (tmp_path / "out").touch()
+    deeper = tmp_path / "out" / "deeper"
+    assert refused(fill, deeper).startswith(f"cannot write results to {deeper}: ")
+    message = refused(read, tmp_path / "none.jsonl")
+    assert message.endswith("none.jsonl cannot be read: No such file or directory")
 
 
 def test_what_is_there_is_not_made_again_and_what_is_made_is_kept_at_once(tmp_path):
