@@ -80,16 +80,8 @@ def test_another_model_is_measured_over_the_problems_given_and_what_is_committed
     assert {path: after[path] for path in before} == before
     prompts = copy / "results" / name / "prompt"
     assert (prompts / f"{tiny_llama.name}.json.gz").is_file()
-    for figure in (
-        "fig13",
-        "fig18",
-        "fig09",
-        "fig11",
-        "lambda_map",
-        "mass_by_layer",
-        "fig04",
-        "fig07",
-    ):
+    drawn = "fig13 fig18 fig09 fig11 lambda_map mass_by_layer fig04 fig07"
+    for figure in drawn.split():
         table = pd.read_csv(copy / "figures" / name / f"{figure}.csv")
         assert set(table.model) == {tiny_llama.name}
         assert table.get("n", pd.Series(4)).max() == 4
@@ -107,9 +99,8 @@ def test_a_profile_is_run_judged_and_reported_with_nothing_but_the_main_run(
     done = typed("report", "--profile", "tiny")
     rows = json.loads((results / "claims.json").read_text())
     numbers = {row["id"]: row["n"] for row in rows}
-    assert numbers["dilution"] == 3
-    assert numbers["accuracy-mless"] == 6
-    assert numbers["length"] == 0
+    counted = {"dilution": 3, "accuracy-mless": 6, "length": 0}
+    assert counted.items() <= numbers.items()
     assert all(name in done.out for name in numbers)
     assert "activations in 3 layers: 100%" in done.err
     assert done.out.strip().endswith("results/tiny/report/index.html")
@@ -137,12 +128,13 @@ def test_grade_prints_a_line_per_response_and_reads_fields_by_their_paths(
 
 @pytest.fixture
 def evaluate(tiny_llama, tmp_path, capsys):
-    """Run `evaluate`; return its exit code and what it wrote."""
+    """Run `evaluate`, which must end with this code; return the lines that it wrote."""
 
-    def run(options):
+    def run(options, code=0):
         settings = f"--model {tiny_llama} --format plain --out {tmp_path} {options}"
-        code = main(["evaluate", *settings.split()])
-        return code, capsys.readouterr()
+        assert main(["evaluate", *settings.split()]) == code
+        written = capsys.readouterr()
+        return (written.err if code else written.out).splitlines()
 
     return run
 
@@ -155,31 +147,22 @@ def test_evaluate_takes_shards_lengths_places_and_samples_and_keeps_to_its_setti
         " --temperature 1 --samples 2"
     )
     summary = tmp_path / "summary.json"
-    assert evaluate(f"{options} --shard 1/2")[0] == 0
+    evaluate(f"{options} --shard 1/2")
     assert not summary.exists()
-    assert evaluate(f"{options} --shard 2/2")[0] == 0
+    evaluate(f"{options} --shard 2/2")
     first = keys(tmp_path / "completions-1-of-2.jsonl")
     second = keys(tmp_path / "completions-2-of-2.jsonl")
     assert len(first) == len(second) == len({*first, *second}) / 2 == 9
 
-    code, written = evaluate(options)
-    assert code == 0
+    *_, none, mless, question, files = evaluate(options)
     assert keys(tmp_path / "completions.jsonl") == []
-    *_, none, mless, question, files = written.out.splitlines()
     assert none.split()[1] == "none"
-    assert [line.split()[0] for line in (mless, question)] == [
-        "mless:5",
-        "question@end",
-    ]
+    assert mless.lstrip().startswith("mless:5 ")
+    assert question.lstrip().startswith("question@end ")
     assert files.startswith("files: ")
     rows = json.loads(summary.read_text())
     assert [(row["n"], row["samples"]) for row in rows] == [(3, 2)] * 3
-    settings = json.loads((tmp_path / "run.json").read_text())["settings"]
-    assert settings["problems"] == "embedded set"
-    assert settings["problems_sha256"]
-    code, written = evaluate(f"{options} --max-new-tokens 5")
-    assert code == 2
-    assert "max_new_tokens" in written.err.splitlines()[-1]
+    assert "max_new_tokens" in evaluate(f"{options} --max-new-tokens 5", code=2)[-1]
 
 
 def test_a_prompt_without_room_for_its_answer_is_refused_before_anything_is_kept(
@@ -193,9 +176,7 @@ def test_a_prompt_without_room_for_its_answer_is_refused_before_anything_is_kept
         ("--limit 2 --max-new-tokens 430 --elicit", "lower max_new_tokens"),
         (f"--problems {long} --max-new-tokens 8", "leave this problem out"),
     ):
-        code, written = evaluate(f"--conditions none,mless {options}")
-        assert code == 2
-        line = written.err.splitlines()[-1]
+        *_, line = evaluate(f"--conditions none,mless {options}", code=2)
         assert "tiny-llama has room for 512 tokens, not for a prompt of" in line
         assert line.endswith(advice)
         assert list(tmp_path.iterdir()) == [long]

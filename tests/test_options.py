@@ -4,21 +4,21 @@ A row of OPTIONS types one option more than the command needs, and names the pla
 where what runs then differs, and in nothing else. An option without a row fails.
 """
 
-import argparse
+import inspect
+import re
 import shlex
 import types
 from pathlib import Path
 
 import pandas as pd
 import pytest
-import yaml
 from pydantic import BaseModel
 
 from lib import reproduce
-from lib.__main__ import main, parser
+from lib.__main__ import main
 from lib.errors import InputError
 from lib.evaluation import likelihood, run
-from lib.profiles import Overrides, load_profile, run_profile
+from lib.profiles import Profile, load_profile, run_profile
 from lib.prompts.conditions import Filler
 
 COMMANDS = {
@@ -46,17 +46,17 @@ evaluate | --batch-size 7 | accuracy.batch_size
 evaluate | --engine vllm | accuracy.engine
 evaluate | --workers 2 | accuracy.workers
 evaluate | --gpus-per-worker 2 | accuracy.gpus_per_worker
-likelihood | --model families-of-none.gguf | likelihood.models
+likelihood | --model families-of-none.gguf | settings.models
 likelihood | --out p | folder
 likelihood | --seed 1 | seed
 likelihood | --answers a | answers seed FILLER
-likelihood | --problems math500 | likelihood.problems
-likelihood | --limit 3 | likelihood.limit
-likelihood | --format plain | likelihood.format
-likelihood | --dtype bfloat16 | likelihood.dtype
-likelihood | --conditions none,gap | likelihood.conditions
-likelihood | --at-once none,mless | likelihood.at_once
-likelihood | --max-solution-tokens 7 | likelihood.max_solution_tokens
+likelihood | --problems math500 | settings.problems
+likelihood | --limit 3 | settings.limit
+likelihood | --format plain | settings.format
+likelihood | --dtype bfloat16 | settings.dtype
+likelihood | --conditions none,gap | settings.conditions
+likelihood | --at-once none,mless | settings.at_once
+likelihood | --max-solution-tokens 7 | settings.max_solution_tokens
 reproduce | --only 1,02 | notebooks
 reproduce | --fresh | fresh
 reproduce | --model org/m | name attention.models attention.panels accuracy.models
@@ -71,8 +71,16 @@ SHORT = {
     "PARTS": " ".join(f"accuracy.{part}.limit" for part in DEMO_PARTS),
     "FILLER": " ".join(f"filler.{field}" for field in Filler.model_fields),
 }
-# A profile changes everything: tests/test_command_line.py runs one.
-ELSEWHERE = {("reproduce", "--profile")}
+# What the commands call with what was typed.
+RUNS = [
+    (run, "evaluate"),
+    (likelihood, "likelihoods"),
+    (likelihood, "score_draws"),
+    (reproduce, "reproduce"),
+]
+# Options of every command, and the one that changes everything.
+ELSEWHERE = {command: {"--debug"} for command in COMMANDS}
+ELSEWHERE["reproduce"].add("--profile")  # tests/test_command_line.py runs one
 
 ROWS = []
 for line in OPTIONS.strip().splitlines():
@@ -89,28 +97,20 @@ def settings_of(monkeypatch):
 
     def keep(**values):
         for name, value in values.items():
-            if isinstance(value, BaseModel):
+            if isinstance(value, Profile):
+                keep(**dict(value))
+            elif isinstance(value, BaseModel):
                 keep(**{f"{name}.{field}": inner for field, inner in value})
             else:
                 settings[name] = value
 
-    def evaluate(accuracy, filler, seed, folder, shard):
-        keep(accuracy=accuracy, filler=filler, seed=seed)
-        keep(folder=folder, shard=shard)
+    for module, name in RUNS:
+        signature = inspect.signature(getattr(module, name))
 
-    def likelihoods(likelihood, filler, seed, folder):
-        keep(likelihood=likelihood, filler=filler, seed=seed, folder=folder)
+        def take(*given, signature=signature):
+            keep(**signature.bind(*given).arguments)
 
-    def score_draws(likelihood, answers, folder):
-        keep(likelihood=likelihood, answers=answers, folder=folder)
-
-    def reproduce_profile(profile, notebooks, fresh):
-        keep(**dict(profile), notebooks=notebooks, fresh=fresh)
-
-    monkeypatch.setattr(run, "evaluate", evaluate)
-    monkeypatch.setattr(likelihood, "likelihoods", likelihoods)
-    monkeypatch.setattr(likelihood, "score_draws", score_draws)
-    monkeypatch.setattr(reproduce, "reproduce", reproduce_profile)
+        monkeypatch.setattr(module, name, take)
     for place in (
         "lib.__main__.check",
         "lib.__main__.check_accuracy",
@@ -145,68 +145,32 @@ def test_an_option_changes_the_setting_that_it_stands_for(
 
 
 def test_what_is_typed_is_the_value_that_arrives(settings_of):
-    typed = "--shard 2/8 --out ~/o --samples 2"
-    settings = settings_of(f"{COMMANDS['evaluate']} {typed} --temperature 0.5")
-    assert settings["shard"] == (2, 8)
-    assert settings["folder"] == Path.home() / "o"
+    typed = "--shard 2/8 --out ~/o --samples 2 --temperature 0.5"
+    settings = settings_of(f"{COMMANDS['evaluate']} {typed}")
+    assert (settings["shard"], settings["folder"]) == ((2, 8), Path.home() / "o")
     assert settings["accuracy.samples"] == 2
     assert settings["accuracy.temperature"] == 0.5
 
 
-def test_every_option_has_a_row():
-    with_rows = set(ELSEWHERE)
-    for command, typed, _ in ROWS:
-        options = [word for word in typed.split() if word.startswith("--")]
-        with_rows.add((command, options[0]))
-    (commands,) = [
-        action
-        for action in parser()._actions
-        if isinstance(action, argparse._SubParsersAction)
-    ]
-    for command in COMMANDS:
-        for action in commands.choices[command]._actions:
-            name = action.option_strings[-1]
-            if name not in ("--help", "--debug"):
-                assert (command, name) in with_rows
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_has_a_row(command, capsys):
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    options = re.findall(r"(?m)^  (--[\w-]+)", capsys.readouterr().out)
+    with_rows = {typed.split()[0] for name, typed, _ in ROWS if name == command}
+    assert set(options) == with_rows | ELSEWHERE[command]
 
 
-# The other commands that take a profile, and what each of them hands it to first.
-RECEIVERS = """
-plan : lib.plan.make_plan
-fetch : lib.plan.make_plan
-claims : lib.claims.judging.gather
-report : lib.claims.judging.gather
-"""
-# A value of each override that is not its default.
-OVERRIDES = """
-profile: families
-model: gemma-3-270m
-limit: 3
-name: mine
-dtype: bfloat16
-engine: vllm
-workers: 2
-"""
+@pytest.mark.parametrize("command", ["plan", "fetch", "claims", "report"])
+def test_each_other_command_hands_on_the_profile_that_is_typed(
+    monkeypatch, capsys, command
+):
+    def receive(profile):
+        raise InputError(f"received {profile.name}")
 
-
-@pytest.mark.parametrize("line", RECEIVERS.strip().splitlines())
-def test_each_command_hands_on_the_profile_that_is_typed(monkeypatch, tmp_path, line):
-    command, place = line.split(" : ")
-    # A report judges only what results/ lacks, which may be full here.
-    monkeypatch.setattr("lib.paths.RESULTS", tmp_path)
-    handed_on = []
-
-    def receive(profile, **options):
-        handed_on.append(profile)
-        raise InputError("that is all")
-
-    monkeypatch.setattr(place, receive)
+    for place in ("lib.plan.make_plan", "lib.claims.judging.gather"):
+        monkeypatch.setattr(place, receive)
     monkeypatch.setattr("lib.__main__.check", lambda profile: None)
-    silent = types.SimpleNamespace(layers=None)
-    monkeypatch.setattr("lib.profiles.overrides.card", lambda spec: silent)
-    changes = yaml.safe_load(OVERRIDES)
-    assert changes.keys() == Overrides.model_fields.keys()
-    for name, value in changes.items():
-        assert main([command, f"--{name}", str(value)]) == 2
-        changed = {"profile": "demo"} | {name: value}
-        assert handed_on.pop() == run_profile(**changed)
+    assert main([command, "--profile", "families", "--limit", "3"]) == 2
+    name = run_profile("families", limit=3).name
+    assert capsys.readouterr().err.endswith(f"error: received {name}\n")

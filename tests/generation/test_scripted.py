@@ -2,18 +2,15 @@
 from the last one alone.
 """
 
-import copy
 import itertools
 
 import pytest
-from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM
 
 from lib.errors import InputError
 from lib.evaluation.run import ELICITATION
 from lib.generation.writer import Request, Sampling, engine_class
 from lib.grading import grade
-from lib.models.loading import Loaded
-from lib.models.names import Source
 
 WIDTH = 64
 CONTEXT = 64
@@ -55,13 +52,9 @@ class Scripted:
     `fed` are all ids that its model was fed, in order.
     """
 
-    def __init__(self, tokenizer, script):
+    def __init__(self, loaded):
         self.fed = []
-        model = scripted_model(script, len(tokenizer))
-        model.model.embed_tokens.register_forward_pre_hook(self._see)
-        name = "scripted"
-        source = Source(name, name, revision="none")
-        loaded = Loaded(model, tokenizer, source, "cpu", "float32")
+        loaded.model.model.embed_tokens.register_forward_pre_hook(self._see)
         self.engine = engine_class("transformers")(loaded, 8)
         assert self.engine.bytes_per_position  # whose forward is no part of an answer
 
@@ -92,162 +85,128 @@ def chain(*tokens):
     return {token: {following: SURE} for token, following in itertools.pairwise(tokens)}
 
 
-@pytest.fixture(scope="module")
-def tokenizer(tiny_llama):
-    return AutoTokenizer.from_pretrained(tiny_llama)
-
-
 @pytest.fixture
-def ids(tokenizer):
-    """The tokens of a text."""
-    return lambda text: tokenizer(text, add_special_tokens=False)["input_ids"]
+def scripted(tokenizer, speaking):
+    """What makes an engine over a script."""
+
+    def make(script):
+        return Scripted(speaking(scripted_model(script, len(tokenizer))))
+
+    return make
 
 
-@pytest.mark.parametrize(
-    "end", [END, SECOND_END, None], ids=["declared", "second", "tokenizer's"]
-)
-@pytest.mark.parametrize("finish", ["stop", "length"])
+@pytest.mark.parametrize("end", [END, SECOND_END, None])
+@pytest.mark.parametrize("limit", [10, None])
 @pytest.mark.parametrize(
     "text, elicit", [(" The sum is", ""), (r" \boxed{42}", ELICITATION)]
 )  # asked for no other box
 def test_an_answer_ends_with_what_ends_it_or_at_the_limit(
-    tokenizer, ids, end, finish, text, elicit
+    scripted, tokenizer, ids, end, limit, text, elicit
 ):
     words = ids(text)
     end = end or tokenizer.eos_token_id
-    scripted = Scripted(tokenizer, chain(START, *words, end))
-    limit = 10 if finish == "stop" else len(words)
-    completion, fed = scripted.complete_prompt(max_new_tokens=limit, elicit=elicit)
+    engine = scripted(chain(START, *words, end))
+    completion, fed = engine.complete_prompt(
+        max_new_tokens=limit or len(words), elicit=elicit
+    )
     assert completion.text == text
-    assert completion.finish_reason == finish
+    assert completion.finish_reason == ("stop" if limit else "length")
     assert not completion.elicited
     assert completion.completion_tokens == len(words)
-    if finish == "stop":
-        assert fed == words
-        assert completion.token_ids == (*words, end)
-    else:
-        assert fed == words[:-1]
-        assert completion.token_ids == tuple(words)
+    # The last token that is chosen is not fed, be it the end or the last word.
+    written = [*words, end] if limit else words
+    assert completion.token_ids == tuple(written)
+    assert fed == written[:-1]
 
 
-@pytest.mark.parametrize(
-    ("limit", "finish"),
-    # With 0 the answer is asked for at once.
-    [(10, "stop"), (3, "length"), (2, "length"), (0, "length")],
-)
+# With 0 the answer is asked for at once.
+@pytest.mark.parametrize("limit", [10, 3, 2, 0])
 def test_the_elicitation_follows_what_was_written_and_ends_at_the_closing_brace(
-    tokenizer, ids, limit, finish
+    scripted, tokenizer, ids, limit
 ):
     words = ids(" The sum is")
     elicitation = ids(ELICITATION)
     answer = ids("42}")
     script = chain(START, *words, END) | chain(elicitation[-1], *answer, *ids(" so"))
-    scripted = Scripted(tokenizer, script)
-    completion, fed = scripted.complete_prompt(max_new_tokens=limit, elicit=ELICITATION)
+    engine = scripted(script)
+    completion, fed = engine.complete_prompt(max_new_tokens=limit, elicit=ELICITATION)
     written = words[:limit]
     assert fed == [*written, *elicitation, *answer[:-1]]
     assert completion.completion_tokens == len(written) + len(answer)
     assert completion.text == tokenizer.decode(written) + ELICITATION + "42}"
     assert completion.elicited
-    assert completion.finish_reason == finish
-    end = [END] if finish == "stop" else []
-    assert completion.token_ids == (*written, *end)
+    assert completion.finish_reason == ("stop" if limit == 10 else "length")
+    assert completion.token_ids == (*written, END)[:limit]
 
 
-def test_a_turns_end_is_a_stop_whatever_the_model_declares(tokenizer, ids):
+def test_a_turns_end_is_a_stop_whatever_the_model_declares(scripted, tokenizer, ids):
     # A base model with a chat template, whose own end is another token.
-    [turn_end] = ids("<|im_end|>")
-    script = chain(START, *ids(r" \boxed{5}"), turn_end, *ids(" no, seven"))
-    base = copy.deepcopy(tokenizer)
-    base.eos_token = "<|endoftext|>"
-    completion, _ = Scripted(base, script).complete_prompt(max_new_tokens=30)
+    script = chain(START, *ids(r" \boxed{5}<|im_end|> no, seven"))
+    tokenizer.eos_token = "<|endoftext|>"
+    completion, _ = scripted(script).complete_prompt(max_new_tokens=30)
     assert completion.text == r" \boxed{5}"
     assert completion.finish_reason == "stop"
 
 
-def test_a_run_on_into_another_turn_is_told(tokenizer, ids):
-    turn = ids("<|im_start|>user\nWhat is")
-    script = chain(START, *ids(r" \boxed{5}"), *turn, END)
-    completion, _ = Scripted(tokenizer, script).complete_prompt(max_new_tokens=30)
+def test_a_run_on_into_another_turn_is_told(scripted, ids):
+    script = chain(START, *ids(" \\boxed{5}<|im_start|>user\nWhat is"), END)
+    completion, _ = scripted(script).complete_prompt(max_new_tokens=30)
     verdict = grade("5", completion.text)
     assert verdict.run_on
     assert verdict.correct
 
 
-class TestWhatFollowsTheElicitation:
-    """An answer of no token is asked for a box."""
-
-    @pytest.fixture
-    def elicited(self, tokenizer):
-        """Complete a prompt with the elicitation under a script."""
-
-        def run(script, elicit=ELICITATION, elicit_tokens=12):
-            scripted = Scripted(tokenizer, chain(START, END) | script)
-            return scripted.complete_prompt(elicit=elicit, elicit_tokens=elicit_tokens)
-
-        return run
-
-    @pytest.fixture
-    def asked(self, ids):
-        """The elicitation's last token."""
-        return ids(ELICITATION)[-1]
-
-    def test_ends_where_the_model_ends_it(self, elicited, ids, asked):
-        [four] = ids("4")
-        completion, fed = elicited(chain(asked, four, END))
-        assert completion.text == ELICITATION + "4"
-        assert completion.completion_tokens == 1
-        assert completion.finish_reason == "stop"
-        assert fed == [*ids(ELICITATION), four]
-
-    def test_ends_at_its_own_limit(self, elicited, ids, asked):
-        [four] = ids("4")
-        completion, _ = elicited(
-            chain(asked, four) | chain(four, four), elicit_tokens=5
-        )
-        assert completion.text == ELICITATION + "44444"
-
-    def test_may_be_nothing(self, elicited, asked):
-        completion, _ = elicited(chain(START, END, 0) | chain(asked, END))
-        assert completion.text == ""
-        assert not completion.elicited
-        assert completion.completion_tokens == 0
-
-    def test_does_not_end_with_a_brace_that_closes_a_fraction(self, elicited, ids):
-        opened, one, closed, two = ids("{1}2")
-        elicit = ELICITATION + r"\frac{"
-        completion, _ = elicited(chain(opened, one, closed, two, END), elicit)
-        assert completion.text == ELICITATION + r"\frac{1}2"
+# How the asked text goes on, what the model would write, of how many tokens, and what
+# it writes then: a brace that closes a fraction does not end it.
+ELICITED = [
+    ("", "4", 12, "4"),
+    ("", " one two three four", 3, " one two three"),
+    ("", "", 12, ""),
+    (r"\frac{", "1}2", 12, "1}2"),
+]
 
 
-def test_rows_of_one_batch_end_by_themselves(tokenizer, ids):
+@pytest.mark.parametrize("begun, behind, limit, written", ELICITED)
+def test_an_answer_of_no_token_is_asked_for_a_box(
+    scripted, ids, begun, behind, limit, written
+):
+    elicit = ELICITATION + begun
+    script = chain(START, END) | chain(ids(elicit)[-1], *ids(behind), END)
+    completion, _ = scripted(script).complete_prompt(elicit=elicit, elicit_tokens=limit)
+    assert completion.text == (elicit + written if written else "")
+    assert completion.elicited == bool(written)
+    assert completion.completion_tokens == len(ids(written))
+    assert completion.finish_reason == "stop"
+
+
+def test_rows_of_one_batch_end_by_themselves(scripted, ids):
     # BOXED_START is answered with a box; prompts that end in START are asked for one.
     script = chain(START, *ids(" The sum is"), END)
     script |= chain(BOXED_START, *ids(r" \boxed{7}"), END)
-    scripted = Scripted(tokenizer, script)
+    engine = scripted(script)
     requests = [
         Request(str(number), [7] * number + [last])
         for number, last in enumerate((START, BOXED_START, START, BOXED_START, START))
     ]
-    together = scripted.complete(*requests, elicit=ELICITATION)
+    together = engine.complete(*requests, elicit=ELICITATION)
     elicited = [together[key].elicited for key in "01234"]
     assert elicited == [True, False, True, False, True]
     assert together["0"].text == f" The sum is{ELICITATION}7}}"
     assert together["1"].text == r" \boxed{7}"
     for request in requests:
-        alone = scripted.complete(request, elicit=ELICITATION)
+        alone = engine.complete(request, elicit=ELICITATION)
         assert alone[request.key] == together[request.key]
 
 
-def test_a_prompt_fits_when_all_that_may_follow_it_does(tokenizer, ids):
-    scripted = Scripted(tokenizer, chain(START, END))
+def test_a_prompt_fits_when_all_that_may_follow_it_does(scripted, ids):
+    engine = scripted(chain(START, END))
     room = CONTEXT - 10 - len(ids(ELICITATION)) - 3
     fits = Request("fits", [*[7] * (room - 1), START])
     longer = Request("longer", [*[7] * room, START])
-    completions = scripted.complete(fits, elicit=ELICITATION, elicit_tokens=3)
+    completions = engine.complete(fits, elicit=ELICITATION, elicit_tokens=3)
     assert completions["fits"].finish_reason == "stop"
     with pytest.raises(InputError, match=f"has room for {CONTEXT} tokens"):
-        scripted.complete(fits, longer, elicit=ELICITATION, elicit_tokens=3)
+        engine.complete(fits, longer, elicit=ELICITATION, elicit_tokens=3)
 
 
 @pytest.mark.parametrize(
@@ -255,14 +214,14 @@ def test_a_prompt_fits_when_all_that_may_follow_it_does(tokenizer, ids):
     [(0, 1, 1), (1, 1, 2), (1, 0.6, 1), (1, 0.8, 2), (2, 0.63, 2)],
 )
 def test_temperature_and_nucleus_decide_what_may_be_drawn(
-    tokenizer, ids, temperature, top_p, drawn
+    scripted, ids, temperature, top_p, drawn
 ):
     [yes] = ids(" yes")
     [no] = ids(" no")  # has 0.73 of the probability, 0.62 at temperature 2
     script = {START: {yes: SURE - 1, no: SURE}} | chain(yes, END) | chain(no, END)
-    scripted = Scripted(tokenizer, script)
+    engine = scripted(script)
     requests = [Request(str(seed), [START], seed) for seed in range(24)]
-    completions = scripted.complete(
+    completions = engine.complete(
         *requests, max_new_tokens=1, temperature=temperature, top_p=top_p
     )
     texts = {completion.text for completion in completions.values()}

@@ -1,7 +1,9 @@
 """What chat templates put behind an assistant's turn."""
 
+from types import SimpleNamespace
+
 import pytest
-from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
+from transformers import GenerationConfig
 
 from lib.generation.writer import stop_tokens, turn_end
 
@@ -9,11 +11,6 @@ CHATML = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n"
     "{% endfor %}"
 )
-
-
-@pytest.fixture
-def tokenizer(tiny_llama):
-    return AutoTokenizer.from_pretrained(tiny_llama)
 
 
 @pytest.mark.parametrize(
@@ -39,9 +36,8 @@ def test_the_turns_end_is_read_off_the_template(tokenizer, template, end):
 
 @pytest.mark.parametrize("declared, several", [(None, []), (5, [5]), ([5, 6], [5, 6])])
 def test_declared_ends_and_the_tokenizers_own_stop_too(tokenizer, declared, several):
-    shape = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1}
-    model = LlamaForCausalLM(LlamaConfig(**shape, vocab_size=len(tokenizer)))
-    model.generation_config.eos_token_id = declared
+    config = GenerationConfig(eos_token_id=declared)
+    model = SimpleNamespace(generation_config=config)
     tokenizer.chat_template = CHATML
     tokenizer.eos_token = "<|endoftext|>"
     own = tokenizer.convert_tokens_to_ids(["<|im_end|>", "<|endoftext|>"])

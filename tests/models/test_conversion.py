@@ -5,6 +5,7 @@ exactness against transformers.
 import errno
 import hashlib
 import json
+import os
 import re
 from dataclasses import replace
 from unittest.mock import DEFAULT, Mock
@@ -73,11 +74,11 @@ REVISIONS = {
 }
 
 
-def write_gguf(path, architecture="qwen2", leave_out="", begin=False):
+def write_gguf(path, leave_out="", begin=False):
     """Write a Qwen2 of three layers with random weights, its matrices quantised to
     Q8_0.
     """
-    writer = gguf.GGUFWriter(path, architecture)
+    writer = gguf.GGUFWriter(path, "qwen2")
     for name, value in METADATA.items():
         getattr(writer, f"add_{name}")(value)
     writer.add_add_bos_token(begin)
@@ -245,29 +246,23 @@ def test_parts_that_miss_or_differ_are_refused_unparsed(
     assert not list(cache.rglob("*.gguf"))
 
 
-# How a file is written, how much of it is kept, and what is said of it.
-BROKEN = [
-    ({}, 12, "bad.gguf: cannot be loaded: "),
-    ({}, 5000, "bad.gguf: cannot be loaded: "),
-    ({"architecture": "oddnet"}, None, "architecture oddnet is not supported"),
-    (
-        {"leave_out": "blk.1.ffn_up.weight"},
-        None,
-        "the file lacks 1 tensors, the first is model.layers.1.mlp.up_proj.weight",
-    ),
-]
-
-
-@pytest.mark.parametrize("how, kept, reason", BROKEN)
-def test_a_file_that_holds_no_whole_model_is_named(
-    tmp_path, cache, how, kept, reason, refused
-):
-    path = write_gguf(tmp_path / "bad.gguf", **how)
-    path.write_bytes(path.read_bytes()[:kept])
+@pytest.mark.parametrize("kept", [12, 5000])
+def test_a_damaged_file_is_named(tmp_path, cache, kept, refused):
+    path = write_gguf(tmp_path / "bad.gguf")
+    os.truncate(path, kept)
     reader = gguf.GGUFReader
-    assert reason in refused(converted, resolve(str(path)), "float32")
+    message = refused(converted, resolve(str(path)), "float32")
+    assert message.startswith(f"{path}: cannot be loaded: ")
     assert not whole(cache)
     assert gguf.GGUFReader is reader
+
+
+def test_a_file_that_lacks_a_tensor_is_named(tmp_path, cache, refused):
+    path = write_gguf(tmp_path / "bad.gguf", leave_out="blk.1.ffn_up.weight")
+    message = refused(converted, resolve(str(path)), "float32")
+    missing = "the first is model.layers.1.mlp.up_proj.weight"
+    assert message == f"bad.gguf: the file lacks 1 tensors, {missing}"
+    assert not whole(cache)
 
 
 def test_a_cache_without_room_is_named(small, cache, refused):

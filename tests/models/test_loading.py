@@ -42,7 +42,7 @@ def logits(model):
 UNKNOWN = ["", "nonsense", "a/b/c", "./none", "../no/ne", "/no/such", "~nobody/x"]
 
 
-@pytest.mark.parametrize("spec", [*UNKNOWN, "org/", "x" * 300])
+@pytest.mark.parametrize("spec", [*UNKNOWN, "org/", "org/x.gguf", "x" * 300])
 def test_an_unknown_spec_is_refused_and_the_known_ones_are_named(spec, refused):
     message = refused(load, spec, device="cpu")
     assert message.startswith(f"unknown model {spec!r}: give demo, ")

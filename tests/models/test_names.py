@@ -43,10 +43,6 @@ def test_the_shape_of_a_model_known_here_needs_no_hub():
     assert resolve("org/name").layers is None
 
 
-def test_a_file_that_is_not_there_is_no_repository(refused):
-    assert refused(resolve, "org/name.gguf").endswith("a .gguf file that exists")
-
-
 @pytest.mark.parametrize("spec", ["org/name", "~/org/name"])
 def test_a_folder_comes_before_a_repository(tmp_path, monkeypatch, spec):
     folder = tmp_path / "org" / "name"

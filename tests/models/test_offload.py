@@ -49,7 +49,9 @@ def on_disk(monkeypatch):
 def test_every_family_computes_from_disk_what_it_does_in_memory(
     family, tmp_path, on_disk
 ):
-    save(spread(FAMILIES[family](), 0.15), tmp_path, max_shard_size="30KB")
+    # The weights are widened on their way from disk.
+    model = spread(FAMILIES[family](), 0.15).bfloat16()
+    save(model, tmp_path, max_shard_size="30KB")
     whole = load(str(tmp_path), device="cpu")
     loaded = on_disk(tmp_path, free=0)
     assert set(loaded.model.hf_device_map.values()) == {"disk"}
@@ -83,13 +85,3 @@ def test_what_fits_into_half_of_free_memory_is_there_whole(tiny_llama, on_disk, 
     loaded = on_disk(tiny_llama, free=10**9)
     assert {weight.device.type for weight in loaded.model.parameters()} == {"cpu"}
     assert not capsys.readouterr().err
-
-
-def test_weights_on_disk_are_widened(tmp_path, on_disk):
-    save(spread(FAMILIES["llama"](), 0.15).bfloat16(), tmp_path)
-    whole = load(str(tmp_path), device="cpu", dtype="float32")
-    loaded = on_disk(tmp_path, free=0, dtype="float32")
-    assert logits(loaded.model).dtype == torch.float32
-    torch.testing.assert_close(
-        logits(loaded.model), logits(whole.model), rtol=0, atol=1e-6
-    )

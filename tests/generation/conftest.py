@@ -1,0 +1,25 @@
+"""A tokenizer that all tiny models here speak through."""
+
+import pytest
+from transformers import AutoTokenizer
+
+from lib.models.loading import Loaded
+from lib.models.names import Source
+
+
+@pytest.fixture
+def tokenizer(tiny_llama):
+    return AutoTokenizer.from_pretrained(tiny_llama)
+
+
+@pytest.fixture
+def ids(tokenizer):
+    """The tokens of a text."""
+    return lambda text: tokenizer(text, add_special_tokens=False)["input_ids"]
+
+
+@pytest.fixture
+def speaking(tokenizer):
+    """Let a model speak through it."""
+    source = Source("tiny", "tiny", revision="none")
+    return lambda model: Loaded(model, tokenizer, source, "cpu", "float32")
