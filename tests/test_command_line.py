@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import yaml
 from commands import copy_repository
+from hand_written import keep
 
 from lib import paths, progress
 from lib.__main__ import main
@@ -61,23 +62,18 @@ def keys(path):
     return [json.loads(line)["key"] for line in lines if line.endswith("}")]
 
 
-def bytes_of_files(folder):
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    return {path: path.read_bytes() for path in files}
-
-
 def test_another_model_is_measured_over_the_problems_given_and_what_is_committed_stays(
     copy, typed, tiny_llama
 ):
     shutil.copytree(ROOT / "figures" / "demo", copy / "figures" / "demo")
-    before = bytes_of_files(copy / "figures")
+    committed = list((copy / "figures" / "demo").iterdir())
+    before = [path.read_bytes() for path in committed]
     options = ["--only", "01,02,04", "--model", str(tiny_llama), "--limit", "4"]
     done = typed("reproduce", *options)
     (name,) = {path.name for path in (copy / "results").iterdir()} - {"tiny"}
     assert name.startswith("demo-")
     assert f"profile {name}: results/{name}, figures/{name}" in done.err
-    after = bytes_of_files(copy / "figures")
-    assert {path: after[path] for path in before} == before
+    assert [path.read_bytes() for path in committed] == before
     prompts = copy / "results" / name / "prompt"
     assert (prompts / f"{tiny_llama.name}.json.gz").is_file()
     drawn = "fig13 fig18 fig09 fig11 lambda_map mass_by_layer fig04 fig07"
@@ -110,12 +106,14 @@ def test_a_profile_is_run_judged_and_reported_with_nothing_but_the_main_run(
 def test_grade_prints_a_line_per_response_and_reads_fields_by_their_paths(
     tmp_path, capsys
 ):
-    # As lm-evaluation-harness writes them.
-    right = {"doc": {"answer": "1/2"}, "resps": [[r"so \boxed{0.5}", "other"]]}
-    wrong = {"doc": {"answer": 3}, "resps": [["three", "other"]]}
-    gold = {"doc": {"answer": float("nan")}, "resps": [[r"\boxed{3}"]]}
+    written = {"1/2": r"so \boxed{0.5}", 3: "three", float("nan"): r"\boxed{3}"}
     file = tmp_path / "samples.jsonl"
-    file.write_text("\n".join(map(json.dumps, (right, wrong, gold))))
+    # As lm-evaluation-harness writes them.
+    rows = [
+        {"doc": {"answer": answer}, "resps": [[response, "other"]]}
+        for answer, response in written.items()
+    ]
+    keep(file, rows)
     fields = ["--answer", "doc.answer", "--response", "resps.0.0"]
     assert main(["grade", str(file), *fields]) == 0
 
@@ -168,9 +166,8 @@ def test_evaluate_takes_shards_lengths_places_and_samples_and_keeps_to_its_setti
 def test_a_prompt_without_room_for_its_answer_is_refused_before_anything_is_kept(
     evaluate, tmp_path
 ):
-    problem = {"unique_id": "long", "problem": "1 + " * 300 + "1", "answer": "301"}
     long = tmp_path / "long.jsonl"
-    long.write_text(json.dumps(problem))
+    keep(long, [{"unique_id": "1", "problem": "1 + " * 300 + "1", "answer": "301"}])
     for options, advice in (
         ("--limit 2 --max-new-tokens 450", "lower max_new_tokens"),
         ("--limit 2 --max-new-tokens 430 --elicit", "lower max_new_tokens"),

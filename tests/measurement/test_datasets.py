@@ -85,6 +85,8 @@ def test_every_network_is_measured_and_nan_stands_where_nothing_was(whole):
     assert whole.dispersion.sel(network="uniform").isnull().all()
     of_each_layer = whole.received.notnull().any(["condition", "token", "head"])
     assert of_each_layer.values.tolist() == [True, True, False]
+    # Whole numbers beyond the reach of float32.
+    assert whole.counts.dtype == "float64"
 
     # Each seed draws weights of its own.
     drawn = lam.sel(network=variables.UNTRAINED, layer=1).values.reshape(3, -1)
@@ -208,8 +210,10 @@ def test_what_the_repository_keeps_is_used_where_nothing_was_measured_here(
 def test_what_the_repository_keeps_of_other_settings_or_damaged_is_refused(
     whole, profile, kept, refused
 ):
-    message = refused(measure, profile.model_copy(update={"seed": 1}))
-    assert re.search("other settings than mine has now: python .* --fresh", message)
+    reseeded = profile.model_copy(update={"seed": 1})
+    for other in (reseeded, changed(profile, example="embedded/draw/160")):
+        words = "other settings than mine has now: python .* --fresh"
+        assert re.search(words, refused(measure, other))
     message = refused(save_measured, kept / "m.nc", whole)
     assert message.startswith(f"cannot write {kept}")
     kept.write_bytes(b"nonsense")

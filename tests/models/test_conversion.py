@@ -14,12 +14,13 @@ import gguf
 import numpy as np
 import pytest
 import torch
+from families import on_cpu
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, Qwen2Config, Qwen2Model, modeling_utils
 
 from lib import paths
 from lib.models.conversion import converted
-from lib.models.loading import load, load_without_weights
+from lib.models.loading import load_without_weights
 from lib.models.names import card, resolve
 
 HEADS = 4
@@ -125,7 +126,7 @@ def whole(cache):
 
 
 def test_a_gguf_file_gives_the_weights_of_transformers_own_loading(small, cache):
-    tensors = load(str(small), device="cpu").model.state_dict()
+    tensors = on_cpu(small).model.state_dict()
     expected = AutoModelForCausalLM.from_pretrained(
         small.parent, gguf_file=small.name, dtype="float32"
     ).state_dict()
@@ -135,7 +136,7 @@ def test_a_gguf_file_gives_the_weights_of_transformers_own_loading(small, cache)
 
 
 def test_a_gguf_file_gives_the_models_numbers_tokenizer_and_stops(small, cache):
-    loaded = load(str(small), device="cpu")
+    loaded = on_cpu(small)
     assert (loaded.name, loaded.layers) == ("small.q8_0", LAYERS)
     assert (loaded.heads, loaded.context) == (HEADS, 256)
     weights = "small.q8_0.gguf, dequantised"
@@ -149,7 +150,7 @@ def test_a_gguf_file_gives_the_models_numbers_tokenizer_and_stops(small, cache):
 
 
 def test_weights_that_are_drawn_anew_are_not_those_of_the_file(small, cache):
-    drawn = load(str(small), layers=1, device="cpu", seed=3)
+    drawn = on_cpu(small, layers=1, seed=3)
     name = f"small.q8_0 untrained 3 @ {drawn.revision[:12]}"
     assert drawn.label == f"{name}, float32"
 
@@ -159,8 +160,8 @@ def test_a_file_is_announced_read_and_converted_once_also_for_its_first_layers(
 ):
     opening = Mock(wraps=gguf.GGUFReader)
     monkeypatch.setattr(gguf, "GGUFReader", opening)
-    loaded = load(str(small), device="cpu")
-    first = load(str(small), layers=2, device="cpu")
+    loaded = on_cpu(small)
+    first = on_cpu(small, layers=2)
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"{small.name}: is converted to float32, which happens once")
     opening.assert_called_once()
@@ -177,7 +178,7 @@ def test_the_number_format_asked_for_is_kept_and_the_start_token_that_the_file_a
     tmp_path, cache, dtype, begin
 ):
     path = write_gguf(tmp_path / "small.gguf", begin=begin)
-    loaded = load(str(path), device="cpu", dtype=dtype)
+    loaded = on_cpu(path, dtype=dtype)
     (file,) = cache.rglob(f"{dtype}/*.safetensors")
     number_format = getattr(torch, dtype)
     assert loaded.model.dtype == number_format
@@ -305,7 +306,7 @@ def converted_by_another_version(folder):
 
 
 def test_a_converted_file_keeps_its_revision_in_every_version_and_dtype(small, cache):
-    before = load_without_weights(str(small), device="cpu").revision
+    before = load_without_weights(str(small)).revision
     converted_by_another_version(converted(resolve(str(small)), "bfloat16"))
-    after = load_without_weights(str(small), device="cpu", dtype="bfloat16").revision
+    after = load_without_weights(str(small), dtype="bfloat16").revision
     assert after == before

@@ -9,7 +9,7 @@ import httpx2
 import pytest
 import torch
 from eager import outputs_of
-from families import gemma3_multimodal, of_type, save
+from families import gemma3_multimodal, of_type, on_cpu, save
 from hub_server import point_at
 from huggingface_hub import errors
 from safetensors.torch import load_file
@@ -18,7 +18,6 @@ from transformers import Gemma3ForConditionalGeneration, Qwen2ForCausalLM
 from lib import paths
 from lib.models import hub
 from lib.models.hub import first_layers, hub_errors, needed_tensors, snapshot
-from lib.models.loading import load
 from lib.models.names import card
 
 REPO = "Qwen/Qwen2.5-Math-7B"
@@ -58,7 +57,7 @@ def is_exact(models):
     whole = state_after(Qwen2ForCausalLM.from_pretrained(models / REPO), 3)
 
     def is_exact(folder):
-        cut = load(str(folder), layers=3, device="cpu")
+        cut = on_cpu(folder, layers=3)
         return torch.equal(state_after(cut.model, 3), whole)
 
     return is_exact
@@ -224,7 +223,7 @@ def test_damaged_checkpoints_are_named(models, server, damage, refused):
     damage(min(folder.glob("*.safetensors")))
     for spec in (str(folder), repo):
         for layers in (None, 3):
-            assert "00001-of-" in refused(load, spec, layers=layers, device="cpu")
+            assert "00001-of-" in refused(on_cpu, spec, layers=layers)
 
 
 @pytest.mark.parametrize("layers", [None, 3])
@@ -234,7 +233,7 @@ def test_what_is_wrong_with_a_model_of_a_hub_is_said_of_its_id(
     folder = models / "old" / "pickled"
     save(of_type("llama"), folder)
     pickled(folder / "model.safetensors")
-    message = refused(load, "old/pickled", layers=layers, device="cpu")
+    message = refused(on_cpu, "old/pickled", layers=layers)
     assert re.match("old/pickled: .*safetensors", message)
     assert not server.sent_weights
 
@@ -246,7 +245,7 @@ def test_only_the_text_model_is_taken_from_gemma3_multimodal(models, server):
     # loaded model keeps exact.
     whole = Gemma3ForConditionalGeneration.from_pretrained(folder).eval()
     for spec in (GEMMA_REPO + "@main", str(folder)):
-        decoder = load(spec, layers=2, device="cpu", dtype="bfloat16").model
+        decoder = on_cpu(spec, layers=2, dtype="bfloat16").model
         assert type(decoder).__name__ == "Gemma3TextModel"
         assert decoder.dtype == torch.bfloat16
         assert torch.equal(state_after(decoder, 2), state_after(whole, 2))
@@ -255,7 +254,7 @@ def test_only_the_text_model_is_taken_from_gemma3_multimodal(models, server):
 def test_all_layers_of_a_model_that_also_sees_compute_the_same(tmp_path):
     save(gemma3_multimodal(), tmp_path)
     whole = Gemma3ForConditionalGeneration.from_pretrained(tmp_path).eval()
-    loaded = load(str(tmp_path), device="cpu")
+    loaded = on_cpu(tmp_path)
     assert (loaded.heads, loaded.layers, loaded.context) == (4, 3, 512)
     assert torch.equal(state_after(loaded.model, 3), state_after(whole, 3))
 

@@ -9,7 +9,7 @@ import shutil
 
 import pytest
 import torch
-from families import FAMILIES, of_type, save
+from families import FAMILIES, of_type, on_cpu, save
 from hub_server import point_at
 from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModel, ByT5Tokenizer, Gemma3TextConfig
@@ -44,7 +44,7 @@ UNKNOWN = ["", "nonsense", "a/b/c", "./none", "../no/ne", "/no/such", "~nobody/x
 
 @pytest.mark.parametrize("spec", [*UNKNOWN, "org/", "org/x.gguf", "x" * 300])
 def test_an_unknown_spec_is_refused_and_the_known_ones_are_named(spec, refused):
-    message = refused(load, spec, device="cpu")
+    message = refused(on_cpu, spec)
     assert message.startswith(f"unknown model {spec!r}: give demo, ")
     assert all(name in message for name in known_models())
 
@@ -56,7 +56,7 @@ def test_an_unknown_spec_is_refused_and_the_known_ones_are_named(spec, refused):
 def test_a_folder_gives_the_layers_and_the_number_format_asked_for(
     tiny_llama, layers, dtype
 ):
-    loaded = load(str(tiny_llama), layers=layers, device="cpu", dtype=dtype)
+    loaded = on_cpu(tiny_llama, layers=layers, dtype=dtype)
     assert (loaded.name, loaded.spec) == ("tiny-llama", str(tiny_llama))
     assert (loaded.heads, loaded.context) == (2, 512)
     assert (loaded.device, loaded.dtype) == ("cpu", dtype)
@@ -83,11 +83,11 @@ def test_a_model_of_a_hub_is_loaded_at_its_commit_also_where_there_is_a_newer_on
 ):
     commit = server.commit(on_hub)
     server.lost.add("main")
-    loaded = load(f"{on_hub}@{commit}", layers=layers, device="cpu")
+    loaded = on_cpu(f"{on_hub}@{commit}", layers=layers)
     assert (loaded.name, loaded.spec) == ("tiny", f"org/tiny@{commit}")
     assert loaded.revision == commit
 
-    of_folder = load(str(tiny_llama), layers=layers, device="cpu").model.state_dict()
+    of_folder = on_cpu(tiny_llama, layers=layers).model.state_dict()
     of_hub = loaded.model.state_dict()
     assert of_hub.keys() == of_folder.keys()
     for name, tensor in of_folder.items():
@@ -100,10 +100,11 @@ def test_what_is_known_of_a_model_of_a_hub_needs_no_weights_and_later_no_hub(
     known = load_without_weights(on_hub, device="cpu", fetch=False)
     assert known.layers == 3
     assert not server.sent_weights
-    load(on_hub, device="cpu")
+    server.lost.add("main")  # as if there were a newer one
+    assert with_weights(known).revision == known.revision == server.commit(on_hub)
     point_at("http://127.0.0.1:9", monkeypatch)
-    again = load_without_weights(on_hub, device="cpu")
-    assert again.revision == known.revision == server.commit(on_hub)
+    again = load_without_weights(on_hub)
+    assert again.revision == known.revision
 
 
 def test_a_gpu_that_is_not_here_is_refused_before_weights_are_read(
@@ -120,11 +121,10 @@ def test_a_gpu_that_is_not_here_is_refused_before_weights_are_read(
 
 
 def test_without_weights_everything_else_is_known(tiny_llama):
-    loaded = load(str(tiny_llama), device="cpu")
+    loaded = on_cpu(tiny_llama)
     empty = load_without_weights(str(tiny_llama), device="cuda", dtype="float32")
     assert (empty.device, empty.dtype) == ("cuda", "float32")
-    assert (empty.name, empty.spec) == (loaded.name, loaded.spec)
-    assert empty.revision == loaded.revision
+    assert empty.source == loaded.source
     assert (empty.layers, empty.context) == (loaded.layers, loaded.context)
     assert {tensor.device.type for tensor in empty.model.parameters()} == {"meta"}
     assert empty.model.name_or_path == str(tiny_llama)
@@ -132,7 +132,7 @@ def test_without_weights_everything_else_is_known(tiny_llama):
 
 @pytest.mark.parametrize("layers", [0, 4])
 def test_layers_that_are_not_there_are_named(tiny_llama, refused, layers):
-    message = refused(load, str(tiny_llama), layers=layers)
+    message = refused(on_cpu, tiny_llama, layers=layers)
     assert message.endswith(f"has 3 layers; asked for the first {layers}")
 
 
@@ -203,7 +203,7 @@ def test_an_unusable_folder_is_refused(
     tiny_checkpoint, damage, message, layers, refused
 ):
     damage(tiny_checkpoint)
-    refusal = refused(load, str(tiny_checkpoint), layers=layers, device="cpu")
+    refusal = refused(on_cpu, tiny_checkpoint, layers=layers)
     assert refusal.startswith(str(tiny_checkpoint))
     assert re.search(message, refusal)
 
@@ -212,7 +212,7 @@ def test_first_layers_that_are_stored_together_with_the_others_are_refused(
     tmp_path, refused
 ):
     save(FAMILIES["gemma4_text"](), tmp_path)
-    message = refused(load, str(tmp_path), layers=2, device="cpu")
+    message = refused(on_cpu, tmp_path, layers=2)
     assert re.search(r"in the shape \[.*\], but config.json asks for \[.*\]", message)
     assert message.endswith("of the first 2 layers: load the whole model")
 
@@ -221,12 +221,12 @@ def test_a_head_that_differs_from_its_embedding_counts_wherever_weights_lie(
     tiny_llama, tiny_checkpoint, monkeypatch
 ):
     edit_config(tiny_checkpoint, tie_word_embeddings=True)
-    expected = logits(load(str(tiny_llama), device="cpu").model)
-    assert torch.equal(logits(load(str(tiny_checkpoint), device="cpu").model), expected)
+    expected = logits(on_cpu(tiny_llama).model)
+    assert torch.equal(logits(on_cpu(tiny_checkpoint).model), expected)
     size = (tiny_checkpoint / SHARD).stat().st_size
     for free in (0, size, 10 * size):
         monkeypatch.setattr(memory, "free_memory", lambda free=free: free)
-        loaded = load(str(tiny_checkpoint), device="cpu", offload=True)
+        loaded = on_cpu(tiny_checkpoint, offload=True)
         torch.testing.assert_close(logits(loaded.model), expected, rtol=0, atol=1e-6)
 
 
@@ -240,15 +240,15 @@ def test_an_embedding_that_is_stored_as_the_head_is_found_where_the_head_is_load
 
     edit_config(tiny_checkpoint, tie_word_embeddings=True)
     change_weights(tiny_checkpoint, rename)
-    whole = load(str(tiny_checkpoint), device="cpu").model
+    whole = on_cpu(tiny_checkpoint).model
     assert torch.equal(whole.get_input_embeddings().weight, embedding)
-    message = refused(load, str(tiny_checkpoint), layers=1, device="cpu")
+    message = refused(on_cpu, tiny_checkpoint, layers=1)
     assert message.endswith("lacks 1 tensors, the first is embed_tokens.weight")
 
 
 def test_a_model_without_a_list_of_layers_is_refused(tmp_path, refused):
     save(of_type("gpt2"), tmp_path)
-    assert refused(load, str(tmp_path), device="cpu") == (
+    assert refused(on_cpu, tmp_path) == (
         "model type gpt2 is not supported: it has no list of decoder layers"
     )
 
@@ -256,7 +256,7 @@ def test_a_model_without_a_list_of_layers_is_refused(tmp_path, refused):
 def test_code_in_a_checkpoint_is_not_run(tiny_checkpoint):
     (tiny_checkpoint / "modeling_custom.py").write_text("raise SystemExit")
     edit_config(tiny_checkpoint, auto_map={"AutoConfig": "modeling_custom.C"})
-    load(str(tiny_checkpoint), device="cpu")
+    on_cpu(tiny_checkpoint)
 
 
 def test_first_layers_keep_their_kinds(tmp_path):
@@ -272,7 +272,7 @@ def test_each_seed_draws_what_transformers_draws_and_reads_no_weights(
     config = AutoConfig.from_pretrained(tiny_llama, num_hidden_layers=2)
     for seed in (5, 6):
         state = torch.random.get_rng_state()
-        drawn = load(str(tiny_checkpoint), layers=2, device="cpu", seed=seed)
+        drawn = on_cpu(tiny_checkpoint, layers=2, seed=seed)
         assert torch.equal(torch.random.get_rng_state(), state)
         assert drawn.name == f"tiny-llama untrained {seed}"
         assert drawn.revision.endswith(f" untrained {seed}")
@@ -288,7 +288,7 @@ def test_each_seed_draws_what_transformers_draws_and_reads_no_weights(
 def test_a_model_filled_later_ends_its_answers_as_its_checkpoint_says(tiny_checkpoint):
     file = tiny_checkpoint / "generation_config.json"
     file.write_text('{"eos_token_id": [5, 7]}')
-    empty = load_without_weights(str(tiny_checkpoint), device="cpu")
+    empty = load_without_weights(str(tiny_checkpoint))
     for loaded in (empty, with_weights(empty)):
         assert loaded.model.generation_config.eos_token_id == [5, 7]
 

@@ -4,13 +4,12 @@ is refused in one line.
 
 import pytest
 import torch
-from families import WITHOUT_ATTENTION, save, spread
+from families import WITHOUT_ATTENTION, on_cpu, save, spread
 
 from lib.attention.function import hiding
 from lib.attention.received import received_attention
 from lib.generation.cache import prefill
 from lib.generation.writer import Request, Sampling, engine_class
-from lib.models.loading import load
 
 ROWS = [[5, 17, 3, 88, 41, 9], [5, 17, 60, 2]]
 PLACES = [range(3, 5), range(1, 3)]
@@ -20,7 +19,7 @@ PLACES = [range(3, 5), range(1, 3)]
 def other(request, tmp_path):
     """One of each family, loaded whole, and its folder."""
     save(spread(WITHOUT_ATTENTION[request.param](), 0.15), tmp_path)
-    return load(str(tmp_path), device="cpu"), tmp_path
+    return on_cpu(tmp_path), tmp_path
 
 
 def test_logits_of_a_batch_are_those_of_each_row_alone(other):
@@ -55,7 +54,7 @@ def test_attention_is_read_and_hidden_in_layers_alone_that_have_it(other, refuse
     message = refused(received_attention, model, ids, [1, 3])
     assert message.startswith("layers [1] of this ")
     assert "have no softmax attention" in message
-    message = refused(load, str(folder), layers=1, device="cpu")
+    message = refused(on_cpu, folder, layers=1)
     assert message.endswith("layers [1] show no attention matrix")
     assert received_attention(model, ids, [3]).shape == (1, 1, 4, 6)
 

@@ -15,6 +15,8 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
+from lib.models.loading import load
+
 SMALL = {
     "vocab_size": 97,
     "hidden_size": 32,
@@ -124,6 +126,11 @@ def save(model, folder, **options):
     tokenizer.pre_tokenizer = WhitespaceSplit()
     PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(folder)
     model.save_pretrained(folder, **options)
+
+
+def on_cpu(spec, **options):
+    """Load a model, such as one that was saved."""
+    return load(str(spec), device="cpu", **options)
 
 
 def spread(model, width=0.3):
