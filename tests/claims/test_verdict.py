@@ -137,8 +137,9 @@ def test_a_claim_is_told_of_a_model_that_can_test_it_or_was_asked(evidence, mode
     ],
 )
 def test_a_verdict_stands_with_enough_problems(n, stands, decided):
-    one = verdict(n=n)
+    one = verdict(n=n, survives=False)
     assert (one.stands, one.decided) == (stands, decided)
+    assert one.lost == decided
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from lib.evaluation.records import FIELDS
 from lib.generation.writer import Completion, Sampling
 from lib.profiles import Accuracy
 from lib.prompts.conditions import Filler
+from lib.prompts.problems import load_problems
 from lib.store import read
 
 SHORT = {"limit": 4, "format": "plain", "max_new_tokens": 6}
@@ -59,13 +60,13 @@ def answered(tiny_llama, tmp_path):
     beside those of SHORT.
     """
 
-    def run(*conditions, folder="out", shard=(1, 1), **changes):
+    def run(*conditions, folder="out", seed=0, shard=(1, 1), **changes):
         accuracy = Accuracy(
             models=[str(tiny_llama)],
             conditions=["none", *conditions],
             **(SHORT | changes),
         )
-        return module.evaluate(accuracy, Filler(), 0, tmp_path / folder, shard)
+        return module.evaluate(accuracy, Filler(), seed, tmp_path / folder, shard)
 
     return run
 
@@ -115,11 +116,14 @@ def test_whatever_a_model_writes_is_kept_and_graded_by_each_rule(
 
 
 def test_an_engine_is_asked_for_what_the_settings_say(answered, engine):
-    answers = answered("mless:5", temperature=0.7, top_p=0.9, samples=3)
+    answers = answered("mless:5", seed=3, temperature=0.7, top_p=0.9, samples=3)
     answered(folder="elicited", elicit=True, elicit_tokens=4)
     (requests, sampling), (_, elicited) = engine.asked
     assert sampling == Sampling(6, 0.7, 0.9)
     assert elicited == Sampling(6, 0.0, 1.0, module.ELICITATION, 4)
+    drawn = load_problems("embedded", 4, seed=3)
+    assert answers.problem_id.unique().tolist() == [problem.id for problem in drawn]
+    assert drawn != load_problems("embedded", 4, seed=0)
     counts = answers.groupby(["condition", "sample"]).size()
     assert counts.tolist() == [4] * 6
     assert {request.key for request in requests} == set(answers.key)
