@@ -23,7 +23,8 @@ def ends(row, name=""):
 
 def test_a_row_has_accuracy_rates_and_pairs_and_none_comes_first():
     odd = {"finish_reason": "length", "run_on": True, "method": "no-box"}
-    none, mless = summary(run("mless", 20, 40, **odd) + run("none", 10, 40))
+    records = run("mless", 20, 40, **odd) + run("mful", 9, 40) + run("none", 10, 40)
+    none, mless, _ = summary(records)
     assert (none["accuracy"], none["n"], none["samples"]) == (25, 40, 1)
     assert ends(none) == pytest.approx(clopper_pearson(10, 40))
     assert np.isnan(none["effect"])
@@ -31,6 +32,7 @@ def test_a_row_has_accuracy_rates_and_pairs_and_none_comes_first():
     assert [mless[name] for name in ("effect", "only_none", "only_this")] == [25, 0, 10]
     assert ends(mless, "effect_") == pytest.approx(tango(0, 10, 40))
     assert mless["p_value"] == pytest.approx(mcnemar_exact(0, 10), rel=0.02)
+    assert mless["p_holm"] == 2 * mless["p_value"]
     for name in ("truncated", "run_on", "no_box"):
         assert mless[name] == 100
     assert mless["ungraded"] == 0
@@ -113,6 +115,7 @@ def test_graders_disagree_with_what_is_correct_worked_out_or_not():
     # On the embedded set an answer has to be worked out, which these are not.
     answers = frame(run("none", 3, 4, evaluated=False))
     answers["right"] = answers["worked_out"]
+    assert summarise(answers).restated.tolist() == [75]
     table = answer_tables.graders(answers).set_index("grader")
     names = [answer_tables.GRADERS[field] for field in ("correct", "worked_out")]
     assert table.disagree[names].tolist() == [0, 3]
@@ -170,7 +173,8 @@ def test_an_answer_that_is_longer_than_a_limit_is_wrong_and_cut_there():
         for condition, tokens in lengths.items()
         for number, length in enumerate(tokens)
     ]
-    table = answer_tables.by_limit(frame(records), (280, 600))
+    alone = record("none", "p0", True, model="other", completion_tokens=1)
+    table = answer_tables.by_limit(frame([*records, alone]), (280, 600))
     short, whole = table.to_dict("records")
     assert (short["none"], short["mless"]) == pytest.approx((100 / 3, 200 / 3))
     assert (short["cut_none"], short["cut_mless"]) == pytest.approx((200 / 3, 100 / 3))
