@@ -112,14 +112,16 @@ def test_what_decided_a_grade_is_told_as_a_rate(line):
 
 
 def test_graders_disagree_with_what_is_correct_worked_out_or_not():
-    # On the embedded set an answer has to be worked out, which these are not.
-    answers = frame(run("none", 3, 4, evaluated=False))
+    # On the embedded set an answer has to be worked out, as one of these is.
+    records = run("none", 3, 4, evaluated=False)
+    records[0]["evaluated"] = True
+    answers = frame(records)
     answers["right"] = answers["worked_out"]
-    assert summarise(answers).restated.tolist() == [75]
+    assert summarise(answers).restated.tolist() == [50]
     table = answer_tables.graders(answers).set_index("grader")
     names = [answer_tables.GRADERS[field] for field in ("correct", "worked_out")]
-    assert table.disagree[names].tolist() == [0, 3]
-    assert table.accuracy[names].tolist() == [75, 0]
+    assert table.disagree[names].tolist() == [0, 2]
+    assert table.accuracy[names].tolist() == [75, 25]
 
 
 @pytest.mark.parametrize("reason", ["length", "context"])
