@@ -5,34 +5,30 @@ import shutil
 
 import pandas as pd
 import pytest
-import yaml
 from commands import copy_repository
 from hand_written import keep
 
 from lib import paths, progress
 from lib.__main__ import main
 from lib.measurement.networks import free
-from lib.profiles import PARTS
 
 ROOT = paths.ROOT
 
 
+PROFILE = """
+name: tiny
+description: completions that take seconds
+attention: {{models: [{model}], limit: 3, map_problems: 2}}
+accuracy: {{models: [{model}], limit: 6, max_new_tokens: 100, batch_size: 1}}
+"""
+
+
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory, tiny_llama):
-    """A copy of the repository with a profile `tiny` whose completions take seconds."""
+    """A copy of the repository with the profile `tiny`."""
     folder = copy_repository(tmp_path_factory.mktemp("copy"))
-    profile = yaml.safe_load((paths.PROFILES / "demo.yaml").read_text())
-    del profile["attention"]["panels"]
-    profile["name"] = "tiny"
-    profile["attention"] |= {"models": [str(tiny_llama)], "limit": 3, "map_problems": 2}
-    profile["accuracy"] |= {
-        "models": [str(tiny_llama)],
-        "limit": 6,
-        "max_new_tokens": 100,
-        "batch_size": 1,
-        **dict.fromkeys(PARTS),
-    }
-    (folder / "data" / "profiles" / "tiny.yaml").write_text(yaml.safe_dump(profile))
+    profile = folder / "data" / "profiles" / "tiny.yaml"
+    profile.write_text(PROFILE.format(model=tiny_llama))
     return folder
 
 
@@ -152,12 +148,10 @@ def test_evaluate_takes_shards_lengths_places_and_samples_and_keeps_to_its_setti
     second = keys(tmp_path / "completions-2-of-2.jsonl")
     assert len(first) == len(second) == len({*first, *second}) / 2 == 9
 
-    *_, none, mless, question, files = evaluate(options)
+    *_, mless, question, _ = evaluate(options)
     assert keys(tmp_path / "completions.jsonl") == []
-    assert none.split()[1] == "none"
-    assert mless.lstrip().startswith("mless:5 ")
-    assert question.lstrip().startswith("question@end ")
-    assert files.startswith("files: ")
+    assert "mless:5" in mless
+    assert "question@end" in question
     rows = json.loads(summary.read_text())
     assert [(row["n"], row["samples"]) for row in rows] == [(3, 2)] * 3
     assert "max_new_tokens" in evaluate(f"{options} --max-new-tokens 5", code=2)[-1]

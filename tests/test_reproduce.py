@@ -93,12 +93,6 @@ def test_claims_are_judged_on_all_that_any_notebook_needs():
     assert set(reproduce.NEEDS["06_claims"]) == needs - {"tokens"}
 
 
-def test_the_last_words_name_the_folder_of_figures(runs, capsys):
-    runs("families", ["01"])
-    done = capsys.readouterr().out.splitlines()[-1]
-    assert re.fullmatch(r"Done in \d s\. Figures: .*/figures/families", done)
-
-
 @pytest.mark.parametrize("fresh", [False, True])
 def test_fresh_measures_what_is_stored_and_begins_with_an_empty_folder(
     runs, tmp_path, fresh

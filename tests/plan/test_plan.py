@@ -181,7 +181,7 @@ SECONDS = {
 def test_time_is_that_of_what_is_left(small):
     def seconds(profile):
         planned = make_plan(profile)
-        return {task.part: seconds for task, seconds in planned.seconds.items()}
+        return {task.part: time for task, time in planned.seconds.items()}
 
     assert seconds(small) == pytest.approx(SECONDS, rel=1e-3)
     one_by_one = seconds(changed(small, "accuracy", batch_size=1))
