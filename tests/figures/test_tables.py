@@ -4,46 +4,39 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+from artists import table
 
 from lib.figures.tables import quoted, settings_text, show, triples
 
-TABLE = pd.DataFrame(
-    {
-        "model": ["a", "a"],
-        "effect": [0.1234, None],
-        "n": [1, None],
-        "kind": ["x", None],
-    }
-)
-PRINTED = [
-    (["model", "effect", "n"], 2, "model,effect,n\na,0.12,1\n,,\n"),
-    (["kind", "effect"], 3, "kind,effect\nx,0.123\n,\n"),
-    (["kind", "effect"], 0, "kind,effect\nx,0\n,\n"),
+# A table, which of its columns, in how many digits, and what is shown.
+GAPS = "model,effect,n,kind\na,0.1234,1,x\na,,,"
+SHOWN = [
+    (GAPS, "model,effect,n", 2, "model,effect,n\na,0.12,1\n,,\n"),
+    (GAPS, "kind,effect", 3, "kind,effect\nx,0.123\n,\n"),
+    (GAPS, "kind,effect", 0, "kind,effect\nx,0\n,\n"),
+    # A p-value has three digits whatever the table has.
+    ("x,p\na,1e-9\nb,0.004\nc,", "x,p", 2, "x,p\na,< 0.001\nb,0.004\nc,\n"),
+    # An estimate and its ends are one column, and differences have a sign.
+    (
+        "x,effect,effect_low,effect_high\na,2.0,1.0,3.0",
+        "x,effect,effect_low,effect_high",
+        2,
+        'x,effect\na,"+2.0 [+1.0, +3.0]"\n',
+    ),
+    (
+        "x,mean,low,high\na,2.0,1.0,3.0",
+        "x,mean,low,high",
+        2,
+        'x,mean\na,"2.0 [1.0, 3.0]"\n',
+    ),
 ]
 
 
-@pytest.mark.parametrize("columns, digits, csv", PRINTED)
-def test_show_rounds_and_leaves_gaps_and_what_repeats_empty(columns, digits, csv):
-    assert show(TABLE, columns, digits).to_csv() == csv
-
-
-def test_a_p_value_has_three_digits_whatever_the_table_has():
-    table = pd.DataFrame(
-        {"x": ["a", "b", "c"], "effect": [12.5, 10.42, None], "p": [1e-9, 0.004, None]}
-    )
-    assert show(table).to_csv() == "x,effect,p\na,12.50,< 0.001\nb,10.42,0.004\nc,,\n"
-
-
-@pytest.mark.parametrize(
-    "name, text", [("effect", "+2.0 [+1.0, +3.0]"), ("accuracy", "2.0 [1.0, 3.0]")]
-)
-def test_an_estimate_and_its_ends_are_one_column_and_differences_have_a_sign(
-    name, text
+@pytest.mark.parametrize("csv, columns, digits, shown", SHOWN)
+def test_show_rounds_and_leaves_gaps_and_what_repeats_empty(
+    csv, columns, digits, shown
 ):
-    row = {"x": ["a"], name: [2.0], f"{name}_low": [1.0], f"{name}_high": [3.0]}
-    shown = show(pd.DataFrame(row))
-    assert list(shown) == [name]
-    assert list(shown[name]) == [text]
+    assert show(table(csv), columns.split(","), digits).to_csv() == shown
 
 
 def test_ends_belong_to_the_estimate_before_them():
@@ -59,19 +52,19 @@ def test_ends_belong_to_the_estimate_before_them():
 
 
 def test_of_a_table_without_rows_nothing_is_shown(capsys):
-    assert show(TABLE[:0]) is None
+    assert show(table(GAPS)[:0]) is None
     assert not capsys.readouterr().out
 
 
 def test_a_long_table_is_folded_and_printed_whole():
-    table = pd.DataFrame({"model": ["a"] * 100, "n": range(100)})
-    folded = show(table)
+    long = pd.DataFrame({"model": ["a"] * 100, "n": range(100)})
+    folded = show(long)
     page = folded._repr_html_()
     assert page.startswith("<details><summary>A table of 100 rows</summary>")
     assert page.count("<td>") == 100
     assert len(repr(folded).splitlines()) == 102
-    assert show(table[:21])._repr_html_().startswith("<details>")
-    assert show(table[:20]).to_csv().startswith("model,n")
+    assert show(long[:21])._repr_html_().startswith("<details>")
+    assert show(long[:20]).to_csv().startswith("model,n")
 
 
 def test_a_quoted_text_keeps_its_lines():

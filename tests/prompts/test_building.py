@@ -405,12 +405,3 @@ def test_a_condition_has_layers_that_hide_or_silence_what_is_inserted(row):
     view = parse_condition(condition).view
     assert view.hidden(5) == hidden
     assert view.silenced(5) == silenced
-
-
-@pytest.mark.parametrize(
-    "text", ["none", "mless:25@end+arm:c=0.1:p1=95", "none+arm", "arm:p1=95:c=0.1"]
-)
-def test_a_condition_is_called_by_its_text(text):
-    condition = parse_condition(text)
-    assert str(condition) == text
-    assert parse_condition(condition) is condition
