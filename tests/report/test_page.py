@@ -38,7 +38,7 @@ def texts(page, selector: str) -> list[str]:
 
 GAIN = {"effect": 4, "low": 1, "high": 7}
 LOSS = {"effect": -4, "low": -7, "high": -1}
-OPEN = {"effect": 2, "low": -1, "high": 5, "verdict": "undecided", "survives": False}
+OPEN = {"effect": 2, "low": -1, "high": 5, "verdict": "undecided"}
 A, B = "accuracy-mless", "likelihood-gain"
 ANSWERS = [
     (

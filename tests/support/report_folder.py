@@ -3,6 +3,8 @@
 import gzip
 import json
 
+from hand_written import keep, record
+
 from lib.claims.verdict import Verdict, write_verdicts
 from lib.profiles import Profile
 
@@ -34,30 +36,22 @@ def verdict(id: str = "dilution", model: str = ANSWERED, **changes) -> Verdict:
 
 
 def answer(problem: str, condition: str, correct: bool, **changes) -> dict:
-    """Return a record of a completion."""
-    record = {
-        "key": f"{problem}-{condition}-{changes.get('sample', 0)}",
-        "model": ANSWERED,
-        "condition": condition,
-        "problem_id": problem,
-        "sample": 0,
-        "response": f"{problem} under {condition}",
-        "correct": correct,
-    }
-    return record | changes
+    """Return a completion that says what it is."""
+    own = {"model": ANSWERED, "response": f"{problem} under {condition}"}
+    return record(condition, problem, correct, **own | changes)
 
 
 def write_answers(profile: Profile, *records: dict) -> None:
     """Write completions into the profile's results."""
-    lines = [json.dumps(record) + "\n" for record in records]
-    (profile.results / "completions.jsonl").write_text("".join(lines))
+    keep(profile.results / "completions.jsonl", records)
 
 
 def make_evil(profile: Profile) -> None:
     """Let every text of a model try to get out of its place on the page."""
     write_verdicts(profile, [verdict(EVIL, EVIL, claim=EVIL, reading=EVIL)])
-    pair = [answer("a", "none", False), answer("a", "mless", True)]
-    write_answers(profile, *(record | {"response": f"{EVIL}\ud800"} for record in pair))
+    evil = {"response": f"{EVIL}\ud800"}
+    pair = answer("a", "none", False, **evil), answer("a", "mless", True, **evil)
+    write_answers(profile, *pair)
     (profile.figures / "<img src=x onerror=alert(1)>.png").touch()
     file = profile.results / "prompt" / f"{ANSWERED}.json.gz"
     prompt = json.loads(gzip.decompress(file.read_bytes()))
