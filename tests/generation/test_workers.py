@@ -7,6 +7,7 @@ tests; the model is tiny, so most of their time Ray starts.
 import importlib
 import importlib.util
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,10 +17,7 @@ import psutil
 import pytest
 
 from lib import paths
-from lib.errors import InputError, PartlyDone
-from lib.evaluation.run import evaluate
-from lib.profiles import Accuracy
-from lib.prompts.conditions import Filler
+from lib.__main__ import main
 
 pytestmark = [
     pytest.mark.ray,
@@ -30,24 +28,22 @@ pytestmark = [
 ]
 SECONDS_TO_END = 120  # after which no process of a run may be left
 LOOPBACK = {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
-CONDITIONS = ["none", "mless:5", "arm"]
-PROBLEMS = 16  # enough that no run is over before what is to happen to it has
+# Of so many problems that no run is over before what is to happen to it has.
+OPTIONS = (
+    "--limit 16 --conditions none,mless:5,arm --format plain --max-new-tokens 12"
+    " --elicit --batch-size 2 --gpus-per-worker 0"
+)
+
+
+def typed(model, folder, workers):
+    """The command that answers problems under the conditions into a folder."""
+    where = f"evaluate --model {model} --out {folder} --workers {workers}"
+    return f"{where} {OPTIONS}".split()
 
 
 def run(model, folder, workers=2):
-    """Answer problems under the conditions into a folder."""
-    accuracy = Accuracy(
-        models=[str(model)],
-        limit=PROBLEMS,
-        conditions=CONDITIONS,
-        format="plain",
-        max_new_tokens=12,
-        elicit=True,
-        batch_size=2,
-        workers=workers,
-        gpus_per_worker=0,
-    )
-    return evaluate(accuracy, Filler(), 0, folder)
+    """Type it; return its exit code."""
+    return main(typed(model, folder, workers))
 
 
 def lines(folder):
@@ -106,14 +102,14 @@ def test_of_two_workers_one_is_killed_and_answers_are_those_of_one_process(
     killed = tmp_path / "killed"
     killed.mkdir()
     before_each_chunk(die_once(killed))
-    run(tiny_llama, tmp_path / "out")
+    assert run(tiny_llama, tmp_path / "out") == 0
     assert len(list(killed.iterdir())) == 1
     assert lines(tmp_path / "out") == expected
     assert "Traceback" not in capfd.readouterr().err
 
 
 def test_a_chunk_that_kills_every_worker_is_given_up_and_asked_for_again(
-    tiny_llama, tmp_path, expected, before_each_chunk
+    tiny_llama, tmp_path, expected, before_each_chunk, capsys
 ):
     bad = next(line for line in expected if '"condition": "mless:5"' in line)
 
@@ -123,8 +119,8 @@ def test_a_chunk_that_kills_every_worker_is_given_up_and_asked_for_again(
 
     before_each_chunk(happen)
     out = tmp_path / "out"
-    with pytest.raises(PartlyDone, match=r"^8 prompts failed;"):
-        run(tiny_llama, out)
+    assert run(tiny_llama, out) == 1
+    assert "error: 8 prompts failed;" in capsys.readouterr().err
     assert len(lines(out)) == len(expected) - 8
     assert bad not in lines(out)
     # Without what kills its workers it is done.
@@ -133,7 +129,7 @@ def test_a_chunk_that_kills_every_worker_is_given_up_and_asked_for_again(
 
 
 def test_a_worker_with_other_weights_refuses(
-    tiny_checkpoint, tmp_path, before_each_chunk
+    tiny_checkpoint, tmp_path, before_each_chunk, capsys
 ):
     file = tiny_checkpoint / "model.safetensors"
     changed = bytearray(file.read_bytes())
@@ -146,9 +142,9 @@ def test_a_worker_with_other_weights_refuses(
         whole.replace(file)
 
     before_each_chunk(happen)
+    assert run(tiny_checkpoint, tmp_path / "out") == 2
     message = r"a worker refuses: the worker at [\d.]+ has revision \w+, this run"
-    with pytest.raises(InputError, match=message):
-        run(tiny_checkpoint, tmp_path / "out")
+    assert re.search(message, capsys.readouterr().err)
 
 
 def test_an_interrupted_run_takes_its_cluster_along_and_continues(
@@ -156,13 +152,8 @@ def test_an_interrupted_run_takes_its_cluster_along_and_continues(
 ):
     folder = tmp_path / "out"
     others = {name: os.environ[name] for name in os.environ if name[:4] != "RAY_"}
-    options = (
-        f"--model {tiny_llama} --out {folder} --limit {PROBLEMS} --format plain"
-        f" --conditions {','.join(CONDITIONS)} --max-new-tokens 12 --elicit"
-        " --batch-size 2 --workers 2 --gpus-per-worker 0"
-    )
     process = subprocess.Popen(
-        [sys.executable, "-m", "lib", "evaluate", *options.split()],
+        [sys.executable, "-m", "lib", *typed(tiny_llama, folder, 2)],
         cwd=paths.ROOT,
         env=others | {"RAY_worker_niceness": "0"},
         stderr=subprocess.PIPE,
@@ -192,8 +183,10 @@ def test_an_interrupted_run_takes_its_cluster_along_and_continues(
     assert lines(folder) == expected
 
 
-def test_a_cluster_that_is_not_there_is_one_line(tiny_llama, tmp_path, monkeypatch):
+def test_a_cluster_that_is_not_there_is_one_line(
+    tiny_llama, tmp_path, monkeypatch, capsys
+):
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
-    message = r"the Ray cluster at 127.0.0.1:1 cannot be joined: .*refused"
-    with pytest.raises(InputError, match=message):
-        run(tiny_llama, tmp_path / "out")
+    assert run(tiny_llama, tmp_path / "out") == 2
+    message = "error: the Ray cluster at 127.0.0.1:1 cannot be joined: .*refused"
+    assert re.search(message, capsys.readouterr().err)

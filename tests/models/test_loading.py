@@ -174,8 +174,15 @@ def of_bytes(folder):
     ByT5Tokenizer().save_pretrained(folder)
 
 
+beside_an_adapter = written("adapter_config.json", '{"peft_type": "LORA"}')
+
+
+def adapter(folder):
+    removed("config.json")(folder)
+    beside_an_adapter(folder)
+
+
 GPTQ = {"quant_method": "gptq", "bits": 4}
-ADAPTER = written("adapter_config.json", '{"peft_type": "LORA"}')
 # What makes a folder unusable, and what is said of it.
 UNUSABLE = [
     (removed("config.json"), "no config.json"),
@@ -193,7 +200,8 @@ UNUSABLE = [
         r"in the shape \[49152, 8\], but config.json asks for \[49152, 12\]",
     ),
     (configured(quantization_config=GPTQ), r"config.json says .* quantised \(gptq\)"),
-    (ADAPTER, "adapter_config.json: merge the adapter into its model"),
+    (adapter, "adapter_config.json: merge the adapter into its model"),
+    (beside_an_adapter, "adapter_config.json: merge the adapter into its model"),
 ]
 
 
