@@ -4,6 +4,7 @@ Each key is there once, and texts are as without workers. `make test-ray` runs t
 tests; the model is tiny, so most of their time Ray starts.
 """
 
+import contextlib
 import importlib
 import importlib.util
 import os
@@ -147,6 +148,17 @@ def test_a_worker_with_other_weights_refuses(
     assert re.search(message, capsys.readouterr().err)
 
 
+def listening_addresses(processes):
+    """Return where processes listen, as far as they are still there."""
+    addresses = set()
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            for connection in process.net_connections("inet"):
+                if connection.status == psutil.CONN_LISTEN:
+                    addresses.add(connection.laddr.ip)
+    return addresses
+
+
 def test_an_interrupted_run_takes_its_cluster_along_and_continues(
     tiny_llama, tmp_path, expected
 ):
@@ -160,15 +172,12 @@ def test_an_interrupted_run_takes_its_cluster_along_and_continues(
         text=True,
         process_group=0,
     )
+    family, listening = [], set()
     while not lines(folder) and process.poll() is None:
+        # Looked at before there is an answer: few are left to write after the first.
+        family = psutil.Process(process.pid).children(recursive=True)
+        listening |= listening_addresses(family)
         time.sleep(0.05)
-    family = psutil.Process(process.pid).children(recursive=True)
-    listening = {
-        connection.laddr.ip
-        for member in family
-        for connection in member.net_connections("inet")
-        if connection.status == psutil.CONN_LISTEN
-    }
     # As a terminal does: to every process of the command.
     os.killpg(process.pid, signal.SIGINT)
     errors = process.communicate()[1]
