@@ -18,6 +18,7 @@ from lib.measurement import datasets, networks, run, variables
 from lib.measurement.datasets import STEPS_FILE, MeasuredSteps, joined, save_measured
 from lib.measurement.run import measure
 from lib.profiles import load_profile, run_profile
+from lib.prompts.problems import load_problems
 from lib.store import read
 
 NAME = "tiny-llama"
@@ -83,6 +84,10 @@ def test_every_network_is_measured_and_nan_stands_where_nothing_was(whole):
     for network in ("untrained 1", "uniform"):
         assert counts.sel(network=network).values.tolist() == [2, 2, 0]
     assert whole.dispersion.sel(network="uniform").isnull().all()
+    # Of the controls no claim asks for more than layer 1.
+    has_activations = whole.measures.notnull().any(["condition", "problem", "measure"])
+    of_networks = has_activations.sel(network=["trained", "untrained 1"])
+    assert of_networks.values.tolist() == [[True, True, False], [True, False, False]]
     of_each_layer = whole.received.notnull().any(["condition", "token", "head"])
     assert of_each_layer.values.tolist() == [True, True, False]
     # Whole numbers beyond the reach of float32.
@@ -91,6 +96,13 @@ def test_every_network_is_measured_and_nan_stands_where_nothing_was(whole):
     # Each seed draws weights of its own.
     drawn = lam.sel(network=variables.UNTRAINED, layer=1).values.reshape(3, -1)
     assert len(np.unique(drawn, axis=0)) == 3
+
+
+def test_what_was_measured_of_the_first_layers_is_not_measured_again(profile):
+    (deep,) = (step for step in variables.STEPS if step.deep)
+    problems = load_problems("embedded", limit=2)
+    measured = networks.run_step(profile, *profile.attention.models, deep, problems)
+    assert measured.layer.values.tolist() == [3]
 
 
 def test_steps_are_joined_in_order_with_nan_and_empty_parts():
