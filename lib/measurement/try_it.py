@@ -154,7 +154,7 @@ def _seen(
 ) -> OnePrompt:
     """Return what a filler changes in the layers that are drawn."""
     filler = _filler(text, length, position)
-    plain = build_prompt(loaded.tokenizer, problem, "none", filler=filler)
+    plain = build_prompt(loaded.tokenizer, problem, "none")
     prompt = build_prompt(loaded.tokenizer, problem, "mless", filler=filler)
     return on_one_prompt(loaded, plain, prompt, _layers(loaded))
 

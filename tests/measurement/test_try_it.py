@@ -4,6 +4,7 @@ one line for a mistake.
 
 import copy
 from dataclasses import replace
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -15,8 +16,9 @@ from jupyter_client.manager import run_kernel
 
 from lib import paths
 from lib.measurement import try_it
-from lib.measurement.attention import measure_attention, prompts_of
+from lib.measurement.attention import measure_attention, prompts_of, received_by
 from lib.models.loading import load
+from lib.prompts.building import build_prompt
 from lib.prompts.conditions import Filler
 from lib.prompts.problems import Problem
 
@@ -61,6 +63,23 @@ def shown(monkeypatch):
     monkeypatch.setattr(try_it, "display", displayed.append)
     monkeypatch.setattr(try_it, "somebody_is_there", lambda: True)
     return displayed
+
+
+def test_curves_are_those_of_the_chosen_head_without_the_filler_and_with_it(
+    loaded, shown, monkeypatch
+):
+    drawing = Mock(wraps=try_it.close_up)
+    monkeypatch.setattr(try_it, "close_up", drawing)
+    try_it.draw_prompt(loaded, PROBLEM, "/", 8, "between", 3, 2)
+    curves, inserted, _, chosen = drawing.call_args.args
+    before, after = curves.values()
+    filler = Filler(mless="/", length=8)
+    plain = build_prompt(loaded.tokenizer, PROBLEM, "none")
+    filled = build_prompt(loaded.tokenizer, PROBLEM, "mless", filler=filler)
+    np.testing.assert_array_equal(after, received_by(loaded, filled, [3])[0, 1])
+    alone = np.delete(before, inserted)
+    np.testing.assert_array_equal(alone, received_by(loaded, plain, [3])[0, 1])
+    assert chosen == (3, 2)
 
 
 def test_with_a_person_what_is_typed_is_drawn_and_what_is_wrong_is_said(
