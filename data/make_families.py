@@ -30,7 +30,8 @@ from lib.errors import InputError
 from lib.evaluation.of_profile import RECORDED, recorded_settings
 from lib.evaluation.pass_rates import is_divided, scored_draws
 from lib.evaluation.records import FIELDS, SCORE_FIELDS, frame
-from lib.files import write_json, write_whole
+from lib.files.store import RUN, first_difference, read, read_run
+from lib.files.whole import write_json, write_whole
 from lib.grading.answer import Grade
 from lib.grading.authors import correct_authors, correct_exact
 from lib.grading.pool import grade_many
@@ -41,7 +42,6 @@ from lib.models.names import resolve
 from lib.paths import DATA
 from lib.profiles import HALVES, Profile, load_profile
 from lib.statistics.intervals import ENOUGH
-from lib.store import RUN, first_difference, read, read_run
 
 FOLDER = DATA / "families"
 MANTISSA_BITS = 12  # of a number that is kept: exact to 0.00025 of it

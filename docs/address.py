@@ -14,7 +14,7 @@ from pathlib import Path
 
 from lib import paths
 from lib.errors import InputError
-from lib.files import write_whole
+from lib.files.whole import write_whole
 
 ADDRESS = re.compile(r"https://github\.com/([\w.-]+)/([\w.-]+?)(?:\.git)?/?")
 NAMING = ("pyproject.toml", "CITATION.cff", "colab/*.ipynb")

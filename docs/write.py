@@ -18,7 +18,7 @@ from docs import stored
 from lib import paths
 from lib.claims.verdict import Verdict, models_of, totals
 from lib.errors import InputError
-from lib.files import write_whole
+from lib.files.whole import write_whole
 from lib.report.page import addresses
 
 TEMPLATES = Path(__file__).parent / "templates"

@@ -6,7 +6,7 @@ from the floors above it, and from no other room of its own floor:
 
     errors statistics paths progress
     files attention
-    store arm
+    arm
     prompts models grading
     profiles generation figures
     measurement evaluation
@@ -21,8 +21,7 @@ Three shapes pass between them: `measured`, one Dataset per model
 
 Where a change belongs:
 
-- paths, files: where a file lies; how it is read and written.
-- store: how rows are kept while a run goes on, and what was made with other settings.
+- paths, files: where a file lies; how it is read and written, also row by row.
 - statistics: an interval, a test or another number over problems.
 - attention: how it is computed, with tokens hidden from layers; what tokens receive.
 - arm: how ARM moves activations.

@@ -26,9 +26,9 @@ from benchmarks.measuring import machine
 from lib import evaluation
 from lib.evaluation.of_profile import stored_rows
 from lib.evaluation.records import frame
+from lib.files.store import read
 from lib.paths import DATA
 from lib.profiles import load_profile
-from lib.store import read
 from studies.keeping import RESULTS, keep
 
 AGAIN = DATA / "families" / "again.csv"

@@ -20,11 +20,11 @@ import pandas as pd
 
 from lib.evaluation.answer_tables import groups, mean_and_ends, solved
 from lib.evaluation.records import frame
+from lib.files.store import read
 from lib.grading.authors import correct_authors, with_authors_box
 from lib.paths import DATA
 from lib.prompts.conditions import INSTRUCTION, parse_condition
 from lib.statistics.intervals import POINTS
-from lib.store import read
 
 TABLE = Path(__file__).parent / "results" / "authors_rule.csv"
 GRADERS = ["ours", "rule_our_prompt", "rule_authors_prompt", "rule_completion"]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from benchmarks.measuring import machine
-from lib.store import read
+from lib.files.store import read
 
 RESULTS = Path(__file__).parent / "results"
 

@@ -17,10 +17,10 @@ import pandas as pd
 from lib import evaluation
 from lib.evaluation.pass_rates import pass_rate_table, scored_draws
 from lib.evaluation.records import frame
+from lib.files.store import read
 from lib.profiles import load_profile
 from lib.prompts.problems import Problem, sampling_order
 from lib.statistics.intervals import POINTS
-from lib.store import read
 from studies.keeping import RESULTS, keep
 
 SHORTER = RESULTS / "shorter"

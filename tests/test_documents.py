@@ -4,10 +4,13 @@ a number that no longer bears its sentence stops them.
 
 import re
 import shlex
+import shutil
+import subprocess
 from dataclasses import replace
 
 import jinja2
 import pytest
+from nbconvert.filters.markdown import markdown2html
 
 from docs import stored, write
 from lib import paths
@@ -21,10 +24,14 @@ CODE = re.compile(r"```(\w+)\n(.*?)```", re.S)
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)[^)]*\)")
 
 # What a reader bears, and what of a text is read as prose.
-MOST_WORDS = {"README.md": 1200, "report.md": 1600}
+MOST_WORDS = 1200
 MOST_WORDS_OF_A_SENTENCE = 25
 NO_PROSE = re.compile(r"```.*?```|^[|#!].*?$|^`\{.*?$", re.S | re.M)
 SENTENCE_END = re.compile(r"(?<=[.?!:;])(?:\*\*)?\s+|\n\s*\n|\n(?=- )")
+PRINTED = """@page { size: A4; margin: 14mm }
+body { font: 9pt/1.25 serif } table { font-size: 8pt } img { max-height: 60mm }
+h1 { font-size: 14pt } h1, h2, p, ul, table { margin: 0 0 1.5mm }"""
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
 
 def code(language):
@@ -108,9 +115,21 @@ def test_a_sentence_can_be_read_aloud(name):
     assert not long
 
 
-@pytest.mark.parametrize("name, most", MOST_WORDS.items())
-def test_what_is_read_first_is_short(name, most):
-    assert len(TEXTS[name].split()) <= most
+def test_the_readme_is_short():
+    assert len(TEXTS["README.md"].split()) <= MOST_WORDS
+
+
+@pytest.mark.skipif(not CHROMIUM, reason="no Chromium: apt-get install chromium")
+def test_the_report_prints_as_two_pages(tmp_path):
+    page = tmp_path / "report.html"
+    base = f"<base href='{paths.ROOT.as_uri()}/docs/'>"
+    body = markdown2html(TEXTS["report.md"])
+    page.write_text(f"<meta charset=utf-8>{base}<style>{PRINTED}</style>{body}")
+    command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu"]
+    command += ["--no-pdf-header-footer", f"--print-to-pdf={tmp_path}/report.pdf"]
+    subprocess.run([*command, page.as_uri()], check=True, capture_output=True)
+    pdf = (tmp_path / "report.pdf").read_bytes()
+    assert len(re.findall(rb"/Type\s*/Page\b", pdf)) == 2
 
 
 @pytest.mark.parametrize("command", commands())

@@ -15,8 +15,8 @@ import types
 
 import pytest
 
-from lib import files, store
 from lib.__main__ import main
+from lib.files import store, whole
 
 # Where each of several runs dies: a function of os, which of its calls, and how far
 # that comes. In this order they meet an empty folder, one with settings alone, half a
@@ -73,7 +73,7 @@ def typed(arguments, shown, kill, most):
     if kill:
         name, *when = kill
         deadly = {name: dying(getattr(os, name), *when)}
-        store.os = files.os = types.SimpleNamespace(**vars(os) | deadly)
+        store.os = whole.os = types.SimpleNamespace(**vars(os) | deadly)
     sys.exit(main(arguments))
 
 

@@ -12,10 +12,10 @@ from hand_written import keep, record
 from lib import paths
 from lib.evaluation.of_profile import recorded_settings
 from lib.evaluation.records import SCORE_FIELDS, shared_settings
-from lib.files import write_json
+from lib.files.store import read
+from lib.files.whole import write_json
 from lib.models.names import resolve
 from lib.profiles import load_profile
-from lib.store import read
 
 SPEC = importlib.util.spec_from_file_location(
     "make_families", paths.DATA / "make_families.py"

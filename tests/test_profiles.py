@@ -253,5 +253,9 @@ def test_a_variation_is_the_accuracy_run_with_a_few_settings_of_its_own(refused)
     assert fillers.variations == {}
     assert fillers.elicit == accuracy.elicit
     assert variation(accuracy, "sampling").samples == 8
+    # Without reasoning: what is elicited at once is the answer.
+    direct = variation(load_profile("families").accuracy, "direct")
+    assert direct.max_new_tokens == 0
+    assert direct.elicit
     message = refused(variation, load_profile("laptop").accuracy, "sampling")
     assert message == "this profile has no accuracy.sampling"

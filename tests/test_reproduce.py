@@ -11,7 +11,7 @@ import yaml
 
 from lib import paths, reproduce
 from lib.evaluation import of_profile
-from lib.files import write_json
+from lib.files.whole import write_json
 from lib.plan import Plan
 from lib.profiles import PARTS, load_profile
 

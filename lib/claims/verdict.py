@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError, computed_field
 from lib import paths
 from lib.errors import InputError
 from lib.figures.tables import csv_of, still_says
-from lib.files import write_whole
+from lib.files.whole import write_whole
 from lib.paths import relative_path
 from lib.profiles import Profile
 from lib.statistics.intervals import ENOUGH

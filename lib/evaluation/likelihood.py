@@ -39,6 +39,7 @@ from lib.evaluation.records import (
     versions,
 )
 from lib.evaluation.wanted import prompt_of
+from lib.files.store import opened, read, read_run, require_same
 from lib.models.loading import Loaded, load_without_weights, with_weights
 from lib.models.names import resolve
 from lib.profiles import Likelihood, PassRates
@@ -51,7 +52,6 @@ from lib.prompts.problems import (
     sampling_order,
     solved_problems,
 )
-from lib.store import opened, read, read_run, require_same
 
 # What the gold answer follows where no reasoning is given.
 BEFORE_ANSWER = "The final answer is $\\boxed{"

@@ -25,10 +25,10 @@ from lib.evaluation.records import (
     frame,
     shared_settings,
 )
-from lib.files import read_text
+from lib.files.store import first_difference, read, require_same
+from lib.files.whole import read_text
 from lib.models.names import resolve
 from lib.profiles import Profile
-from lib.store import first_difference, read, require_same
 
 # What the repository's rows of each part were made with, beside them.
 RECORDED = "settings.json"

@@ -24,7 +24,8 @@ from lib.evaluation.records import (
     versions,
 )
 from lib.evaluation.wanted import WantedCompletion, begun_row, completions_wanted
-from lib.files import write_json
+from lib.files.store import opened
+from lib.files.whole import write_json
 from lib.generation.writer import (
     Completion,
     Request,
@@ -41,7 +42,6 @@ from lib.models.loading import Loaded, load_without_weights
 from lib.profiles import Accuracy
 from lib.prompts.conditions import Filler
 from lib.prompts.problems import load_problems
-from lib.store import opened
 
 if TYPE_CHECKING:
     from lib.generation.workers import Workers

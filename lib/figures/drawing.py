@@ -24,7 +24,7 @@ import pandas as pd
 from IPython.display import Image, Markdown, display
 
 from lib.figures.tables import csv_of, still_says
-from lib.files import write_whole
+from lib.files.whole import write_whole
 from lib.paths import relative_path
 
 # Nothing of a reader's own configuration stays.

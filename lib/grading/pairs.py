@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lib.errors import InputError
-from lib.files import json_lines
+from lib.files.whole import json_lines
 
 
 def read_pairs(file: Path, answer: str, response: str) -> list[tuple[str, str]]:

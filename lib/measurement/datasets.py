@@ -1,8 +1,9 @@
 """What is kept of a model's measurements: a row a step here, a file in the repository.
 
-The rows lie in results/PROFILE/measured/MODEL (`lib.store`). A step's key stands for
-all settings that decide its numbers: what was measured under others is not found. The
-folder's run.json says of which weights, in which dtype and on which device they are.
+The rows lie in results/PROFILE/measured/MODEL (`lib.files.store`). A step's key stands
+for all settings that decide its numbers: what was measured under others is not found.
+The folder's run.json says of which weights, in which dtype and on which device they
+are.
 data/PROFILE/MODEL.nc, which the repository keeps, has all steps of a model as one, with
 rounded numbers.
 """
@@ -18,13 +19,13 @@ from pathlib import Path
 import xarray as xr
 
 from lib.errors import InputError
-from lib.files import read_bytes, settings_key, write_whole
+from lib.files.store import read, read_run
+from lib.files.whole import read_bytes, settings_key, write_whole
 from lib.measurement.variables import ORDER, VARIABLES, VERSIONS, PlannedStep
 from lib.models.names import arm_for, resolve
 from lib.paths import relative_path
 from lib.profiles import Profile
 from lib.prompts.problems import drawn_problem
-from lib.store import read, read_run
 
 STEPS_FILE = "steps.jsonl"
 NETCDF_ENGINE = "h5netcdf"

@@ -20,7 +20,7 @@ import numpy as np
 
 from lib import paths
 from lib.errors import InputError
-from lib.files import write_whole
+from lib.files.whole import write_whole
 from lib.models.names import resolve
 from lib.profiles import Profile
 from lib.profiles.profile import file_name

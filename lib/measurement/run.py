@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 import xarray as xr
 
+from lib.files.store import opened
 from lib.measurement.datasets import (
     STEPS_FILE,
     MeasuredSteps,
@@ -23,7 +24,6 @@ from lib.measurement.variables import MEASURED_PARTS, STEPS, PlannedStep
 from lib.models.names import resolve
 from lib.profiles import Profile
 from lib.prompts.problems import load_problems
-from lib.store import opened
 
 
 def measure(

@@ -18,7 +18,7 @@ import transformers
 
 from lib import paths
 from lib.errors import InputError
-from lib.files import whole_folder
+from lib.files.whole import whole_folder
 from lib.models.checkpoint import checkpoint_errors, require_whole, weights_digest
 from lib.models.names import Source, gguf_parts
 from lib.models.weights import quiet

@@ -28,7 +28,7 @@ from tqdm import tqdm
 
 from lib import paths
 from lib.errors import InputError, unusable_variable
-from lib.files import whole_folder, write_json
+from lib.files.whole import whole_folder, write_json
 from lib.models.checkpoint import (
     SHARD_INDEX,
     decoder_config,

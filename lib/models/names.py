@@ -29,7 +29,7 @@ from huggingface_hub.utils import disable_progress_bars
 from lib import paths
 from lib.arm.settings import Arm
 from lib.errors import InputError, unknown
-from lib.files import read_yaml
+from lib.files.whole import read_yaml
 from lib.models.checkpoint import decoder_config
 from lib.models.hub import hub_errors
 

@@ -9,7 +9,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 
 from lib.arm.settings import Arm
 from lib.errors import InputError, Settings, validated
-from lib.files import settings_key
+from lib.files.whole import settings_key
 from lib.models.names import Dtype, card, resolve
 from lib.profiles.profile import Profile, load_profile, profile_names
 from lib.profiles.sections import (

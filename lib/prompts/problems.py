@@ -16,7 +16,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, NonNegativeInt
 
 from lib import paths
 from lib.errors import InputError, Settings, unknown, unusable_variable, validated
-from lib.files import json_lines, write_whole
+from lib.files.whole import json_lines, write_whole
 from lib.paths import DATA
 from lib.prompts.conditions import Condition
 

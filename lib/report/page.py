@@ -22,7 +22,7 @@ from markupsafe import Markup
 from lib import paths
 from lib.claims.verdict import Verdict, about, models_of, read_verdicts
 from lib.evaluation.of_profile import stored_rows
-from lib.files import read_text, read_yaml, write_whole
+from lib.files.whole import read_text, read_yaml, write_whole
 from lib.measurement.page_prompt import FILLERS, prompt_file
 from lib.models.names import resolve
 from lib.profiles import Profile

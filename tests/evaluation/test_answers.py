@@ -10,7 +10,7 @@ from hand_written import keep, record
 from lib import evaluation, paths
 from lib.evaluation import likelihood, of_profile, run
 from lib.evaluation.records import shared_settings
-from lib.files import write_json
+from lib.files.whole import write_json
 from lib.models.names import resolve
 from lib.profiles import Likelihood, PassRates, Profile, load_profile, variation
 from lib.prompts.conditions import Filler

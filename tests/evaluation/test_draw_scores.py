@@ -19,13 +19,13 @@ from lib.evaluation.likelihood import score_draws
 from lib.evaluation.pass_rates import pass_rate_table
 from lib.evaluation.records import DRAW_SCORE_FIELDS
 from lib.evaluation.run import evaluate
-from lib.files import write_json
+from lib.files.store import read
+from lib.files.whole import write_json
 from lib.models.loading import load
 from lib.profiles import Accuracy, Likelihood
 from lib.prompts.building import build_prompt
 from lib.prompts.conditions import Filler
 from lib.prompts.problems import load_problems, sampling_order
-from lib.store import read
 
 TEMPERATURE = 0.8
 SEED = 3

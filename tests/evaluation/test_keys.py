@@ -11,12 +11,12 @@ from lib import evaluation, paths
 from lib.evaluation.likelihood import texts_wanted
 from lib.evaluation.log_probability import score_key
 from lib.evaluation.wanted import arm_of, completions_wanted
+from lib.files.store import read
 from lib.models.loading import Loaded, load_without_weights
 from lib.models.names import resolve
 from lib.profiles import Likelihood, load_profile, variation
 from lib.prompts.conditions import Filler, parse_condition
 from lib.prompts.problems import Problem, load_problems
-from lib.store import read
 
 DEMO = load_profile("demo")
 # A problem of our own: the prompts of the stored answers hold MATH-500.

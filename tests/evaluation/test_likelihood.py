@@ -18,6 +18,7 @@ from lib.errors import InputError
 from lib.evaluation import likelihood, log_probability
 from lib.evaluation.likelihood import BEFORE_ANSWER, texts_wanted
 from lib.evaluation.log_probability import require_room
+from lib.files.store import read
 from lib.generation.writer import processor_name
 from lib.models import memory
 from lib.models.loading import load
@@ -25,7 +26,6 @@ from lib.profiles import Likelihood
 from lib.prompts.building import build_prompt
 from lib.prompts.conditions import Filler, parse_condition
 from lib.prompts.problems import Problem, sampling_order
-from lib.store import read
 
 ARM = "arm:c=1.0"
 SOLUTIONS = ["It is $\\boxed{0}$.", "Adding gives $2$, so $\\boxed{2}$.", "$4$"]

@@ -9,11 +9,11 @@ from pandas.testing import assert_frame_equal
 from lib import progress
 from lib.evaluation import run as module
 from lib.evaluation.records import FIELDS
+from lib.files.store import read
 from lib.generation.writer import Completion, Sampling
 from lib.profiles import Accuracy
 from lib.prompts.conditions import Filler
 from lib.prompts.problems import load_problems
-from lib.store import read
 
 SHORT = {"limit": 4, "format": "plain", "max_new_tokens": 6}
 

@@ -2,12 +2,12 @@
 
 import pytest
 
+from lib.files.store import read
 from lib.grading.answer import STATUSES
 from lib.grading.authors import correct_authors, correct_exact
 from lib.grading.pool import grade_many
 from lib.paths import DATA
 from lib.prompts.conditions import INSTRUCTION, parse_condition
-from lib.store import read
 
 FILES = sorted(DATA.glob("*/answers/*.jsonl.gz"))
 

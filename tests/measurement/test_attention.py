@@ -9,6 +9,8 @@ from eager import matrices, received, values_of
 from lib.errors import InputError
 from lib.measurement.attention import SPANS, measure_attention, prompts_of
 from lib.models.loading import load
+from lib.prompts.building import build_prompt
+from lib.prompts.conditions import Condition
 from lib.prompts.problems import load_problems
 
 PROBLEMS = load_problems("embedded", limit=4)
@@ -102,3 +104,17 @@ def test_attention_that_is_nan_is_named_by_its_problem():
     prompts = prompts_of(spoilt, PROBLEMS, ["mless"])
     with pytest.raises(InputError, match="gives NaN attention on problem embedded/"):
         measure_attention(spoilt, prompts)
+
+
+def test_a_span_without_any_token_has_no_lambda(tiny_llama):
+    loaded = load(str(tiny_llama))
+    slashes = Condition(
+        text="mless@end", inserted="mless", position="end", instructed=False
+    )
+    prompts = {}
+    for name, condition in {"none": "bare", "mless": slashes}.items():
+        prompt = build_prompt(loaded.tokenizer, "What is $3 + 4$?", condition)
+        prompts[name] = {"p": prompt}
+    over_heads = measure_attention(loaded, prompts)["lambda_over_heads"]
+    assert over_heads.sel(span="instruction").isnull().all()
+    assert over_heads.sel(span=["original", "problem"]).notnull().all()

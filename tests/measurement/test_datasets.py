@@ -14,12 +14,12 @@ from transformers import LlamaForCausalLM
 
 from lib import paths
 from lib.arm.settings import Arm
+from lib.files.store import read
 from lib.measurement import datasets, networks, run, variables
 from lib.measurement.datasets import STEPS_FILE, MeasuredSteps, joined, save_measured
 from lib.measurement.run import measure
 from lib.profiles import load_profile, run_profile
 from lib.prompts.problems import load_problems
-from lib.store import read
 
 NAME = "tiny-llama"
 
@@ -103,6 +103,12 @@ def test_what_was_measured_of_the_first_layers_is_not_measured_again(profile):
     problems = load_problems("embedded", limit=2)
     measured = networks.run_step(profile, *profile.attention.models, deep, problems)
     assert measured.layer.values.tolist() == [3]
+
+
+def test_no_problem_goes_through_every_layer_unless_some_are_asked_for(profile, steps):
+    measured = measure(changed(profile, map_problems=None), "attention")[NAME]
+    assert measured.layer.values.tolist() == [1, 2]
+    assert not any(step.deep for step in steps())
 
 
 def test_steps_are_joined_in_order_with_nan_and_empty_parts():

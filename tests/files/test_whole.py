@@ -2,7 +2,7 @@
 
 import gzip
 
-from lib.files import json_lines, whole_folder
+from lib.files.whole import json_lines, whole_folder
 
 
 def test_a_packed_file_is_read_as_the_one_that_it_holds(tmp_path):

@@ -21,7 +21,7 @@ from typing import BinaryIO, TypeVar
 
 from lib import progress
 from lib.errors import InputError
-from lib.files import read_bytes, write_json
+from lib.files.whole import read_bytes, write_json
 
 RUN = "run.json"
 ADVICE = "use another folder, or delete this one"

@@ -13,9 +13,9 @@ from unittest.mock import Mock
 
 import pytest
 
-from lib import store
-from lib.files import write_json
-from lib.store import read
+from lib.files import store
+from lib.files.store import read
+from lib.files.whole import write_json
 
 opened = functools.partial(store.opened, file="completions.jsonl")
 

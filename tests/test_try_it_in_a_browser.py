@@ -1,0 +1,121 @@
+"""00_try_it in JupyterLab, in a real Chromium: what is typed is drawn."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+import pytest
+from browser import start_chromium
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
+
+from lib import paths
+
+PATIENCE = 180  # seconds, for a kernel and the demo model on a busy machine
+PICTURE = ".widget-output img"
+# each drawing is an image of its own, with none between
+SOURCE = f"return document.querySelector('{PICTURE}')?.src"
+# The bytes of what is drawn, as the browser has them.
+BYTES = """
+    const done = arguments[arguments.length - 1];
+    fetch(document.querySelector('.widget-output img').src)
+        .then(picture => picture.text())
+        .then(done);
+"""
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    """JupyterLab on a copy of the notebook, with settings of its own."""
+    folder = tmp_path_factory.mktemp("lab")
+    shutil.copy(paths.NOTEBOOKS / "00_try_it.ipynb", folder)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    places = {
+        f"JUPYTER_{name}_DIR": str(folder / name.lower())
+        for name in ("CONFIG", "DATA", "RUNTIME")
+    }
+    options = [
+        f"--ServerApp.root_dir={folder}",
+        f"--port={port}",
+        "--no-browser",
+        "--allow-root",
+    ]
+    options += [
+        "--IdentityProvider.token=",
+        "--LabApp.expose_app_in_browser=True",
+        "--LabApp.news_url=",
+    ]
+    server = subprocess.Popen(
+        [sys.executable, "-m", "jupyterlab", *options],
+        env=os.environ | places | {"PYTHONPATH": str(paths.ROOT)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    found = f"http://127.0.0.1:{port}"
+    try:
+        _wait_for(f"{found}/api")
+        yield found
+    finally:
+        server.terminate()
+        server.wait(30)
+
+
+def _wait_for(address: str) -> None:
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        try:
+            return urllib.request.urlopen(address, timeout=5).close()
+        except OSError:
+            time.sleep(0.5)
+    raise TimeoutError(address)
+
+
+@pytest.fixture(scope="module")
+def lab(address):
+    """The notebook after all its cells ran."""
+    page = start_chromium()
+    page.set_window_size(1440, 1100)
+    page.set_script_timeout(PATIENCE)
+    page.get(f"{address}/lab/tree/00_try_it.ipynb")
+    ready = (
+        "return !!(window.jupyterapp &&"
+        " jupyterapp.shell.currentWidget?.context?.sessionContext?.session?.kernel)"
+    )
+    WebDriverWait(page, PATIENCE).until(lambda page: page.execute_script(ready))
+    assert page.find_elements(By.CSS_SELECTOR, ".jp-RenderedImage img"), (
+        "the stored picture is there before any run"
+    )
+    page.execute_script("void jupyterapp.commands.execute('notebook:run-all-cells')")
+    idle = (
+        "return"
+        " jupyterapp.shell.currentWidget.context.sessionContext.session.kernel.status"
+        " === 'idle'"
+    )
+    drawn = f"return !!document.querySelector('{PICTURE}')"
+    WebDriverWait(page, PATIENCE).until(
+        lambda page: page.execute_script(drawn) and page.execute_script(idle)
+    )
+    yield page
+    page.quit()
+
+
+def test_each_letter_of_a_filler_is_drawn(lab):
+    _, filler = lab.find_elements(By.CSS_SELECTOR, ".widget-textarea textarea")
+    lab.execute_script("arguments[0].scrollIntoView({block: 'start'})", filler)
+    pictures = [lab.execute_async_script(BYTES)]
+    for letter in "!he?a":
+        before = lab.execute_script(SOURCE)
+        filler.send_keys(letter)
+        WebDriverWait(lab, PATIENCE, poll_frequency=0.02).until(
+            lambda page, before=before: (
+                page.execute_script(SOURCE) not in (before, None)
+            )
+        )
+        pictures.append(lab.execute_async_script(BYTES))
+    assert len(set(pictures)) == len(pictures)
