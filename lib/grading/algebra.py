@@ -68,7 +68,17 @@ def _sympified(value, joined: type[And] | type[Or]):
     if isinstance(value, FiniteSet) and all(isinstance(p, Boolean) for p in value):
         return joined(*value).as_set()
     letters = [letter for letter in value.free_symbols if letter.name == "i"]
-    return value.xreplace(dict.fromkeys(letters, I))
+    return value.xreplace(dict.fromkeys(letters, I)).replace(_is_odd_root, _real_root)
+
+
+def _is_odd_root(part) -> bool:
+    exponent = part.exp if part.is_Pow else Rational(1)
+    return bool(part.is_Pow and part.base.is_negative and exponent.q % 2 == 1)
+
+
+def _real_root(part) -> Expr:
+    """Return the real one of an odd root's values, of which sympy takes another."""
+    return (-1) ** part.exp.p * (-part.base) ** part.exp
 
 
 def _same(gold, answer) -> bool | None:

@@ -25,7 +25,7 @@ _USER_TURN = re.compile(
     rf"{_TOKEN.pattern}\s*(?:user|human)\b|<[|｜](?:User|user)[|｜]>|\[INST\]"
 )
 _ROLES = (
-    "Problem|Question|Exercise|Example|Task|Instruction|Input|User|Human|System|Q"
+    "Problem|Question|Exercise|Example|Task|Instruction|Input|User|Human|Q"
     "|题目|问题|例题|例|练习|用户|问|第.{1,3}题|下一题"
 )
 _BEFORE_ROLE = (

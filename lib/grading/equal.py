@@ -32,7 +32,17 @@ def compare(gold: str, answer: str) -> tuple[bool, str]:
     """
     given = spelled(answer)
     exact = re.split(r"\\approx(?![a-z])", given)[0].strip()
-    return _decided(spelled(gold), exact or given)
+    asked = spelled(gold)
+    return _decided(asked, _without_lead(asked, exact or given))
+
+
+def _without_lead(gold: str, answer: str) -> str:
+    r"""Return an answer without words before it, as of `\text{The point is } (2, 4)`,
+    that change nothing, beside a gold answer that begins with none.
+    """
+    if gold.startswith(r"\text") or changing_words(answer):
+        return answer
+    return re.sub(r"^\\text\{[^{}\d]*\} ?(?=[(\[\\\d])", "", answer)
 
 
 def _decided(gold: str, answer: str) -> tuple[bool, str]:
@@ -84,7 +94,9 @@ def _same(gold: str, answer: str) -> bool | None:
 
 
 def _words(spelled: str) -> str:
-    return re.sub(r"\\text\{([^{}]*)\}", r"\1", spelled).strip()
+    plain = re.sub(r"\\text\{([^{}]*)\}", r"\1", spelled).strip()
+    lead = r"^(?i:(?:the )?(?:correct )?(?:answer|choice|option) is:? )"
+    return re.sub(lead, "", plain)
 
 
 _IN_BASE = re.compile(r"\(?(\d[\dA-Z]*)\)?(?: ?_ ?\{? ?(\d+) ?\}?)?")
@@ -197,7 +209,11 @@ def _split(text: str) -> tuple[str, list[str]]:
     """
     text = SEPARATORS.sub(",", text).strip()
     enclosed = re.fullmatch(r"(\(|\[|\\\{)(.*)(\)|\]|\\\})", text)
-    inside = _between_commas(enclosed[2]) if enclosed and r"\pm" not in text else []
+    inside = (
+        _between_commas(enclosed[2])
+        if enclosed and not _BOTH_SIGNS.search(text)
+        else []
+    )
     if enclosed and inside:
         return (enclosed[1] + enclosed[3]).replace(r"\{\}", ""), inside
     values = _between_commas(text)
@@ -223,9 +239,12 @@ def _between_commas(text: str) -> list[str]:
     return [value for value in signed if value]
 
 
+_BOTH_SIGNS = re.compile(r"\\pm(?![a-z])")
+
+
 def _with_both_signs(value: str) -> list[str]:
     r"""Return the values that `\pm` stands for; `\mp` is the other sign."""
-    if r"\pm" not in value:
+    if not _BOTH_SIGNS.search(value):
         return [value]
     both = []
     for sign, other in ("+-", "-+"):

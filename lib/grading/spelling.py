@@ -44,6 +44,7 @@ RULES = r"""
 \\num\s*\{([^{}]*)\}  =>  \1
 \\ang\s*\{([^{}]*)\}  =>  \1^\\circ<space>
 \\(?:unit|si)\s*\{  =>  \\text{
+(?<=\d) ?\\q?quad<end> ?(?=\d)  =>  ,<space>
 # Spaces, sizes, colours and marks say nothing.
 (?<!\\)((?:\\\\)*)(?:\\[,;:!> ]|~)  =>  \1<space>
 \\(?:left|right|middle|[bB]igg?[lrm]?)<end>\s*\.?  =>  <space>
@@ -76,8 +77,11 @@ RULES = r"""
 \\(?:hat|vec) ?\{ ?(\\basis[ijk] )\}  =>  \1
 \\(?:<fonts>)<end>  =>  <space>
 \\imath<end>  =>  i
+\\text\{ ?(?:negative|minus) ?\} ?(?=[\d.\\])  =>  -
+# A remainder as \mod n.
+\(? ?\\text\{ ?\(? ?mod ?\} ?(\d+) ?\)?|\\pmod ?\{?([^{} ]+)\}?|\\bmod<end>|\( ?\\?mod ?(\d+) ?\)  =>  \\mod \1\2\3
 # A choice is its letter, and p.m. is one word.
-^ ?(\\text\{)? ?(?:Option|Choice|Answer)\b:? ?(?=[^\w]?[A-Z]\b)  =>  \1
+^ ?(\\text\{)? ?(?i:(?:the )?(?:correct )?(?:option|choice|answer)(?: is)?)\b:? ?(?=[^\w]?[A-Z]\b)  =>  \1
 ([ {\d][ap])\.m<end>\.?  =>  \1m
 # Bases in words: 52_{\text{eight}}, 52 (base 8).
  ?_?[ {(]*(?:\\text\{)?[ (]*base ?(\w+)[ )}]*  =>  _\1
@@ -94,6 +98,7 @@ _[ {]*(?:\\text\{ ?)?nine<end>[ }]*  =>  _9
 (?<=[\d}]) ?(\\text\{)? ?thousand<end>  =>  <space>\\times 10^3 \1
 (?<=[\d}]) ?(\\text\{)? ?million<end>  =>  <space>\\times 10^6 \1
 (?<=[\d}]) ?(\\text\{)? ?billion<end>  =>  <space>\\times 10^9 \1
+(?<=[\d}]) ?(\\text\{)? ?trillion<end>  =>  <space>\\times 10^{12} \1
 (?<=.)\\text\{ *\}  =>
 # Sets in words, and those that a condition builds.
 \\text\{ ?(?:all|any|every) real ?\} ?[a-z]<end>  =>  \\mathbb{R}<space>
@@ -152,7 +157,7 @@ MACROS = {
     "<space>": " ",
     "<lines>": r"aligned|align\*?|split|gather(?:ed|\*)?|cases|array|equation\*?",
     "<fonts>": (
-        r"(?:display|text|script)style|limits|rm|bf|it|sf|tt|boldsymbol|bm|ensuremath"
+        r"(?:display|text|script)style|limits|rm|bf|it|sf|tt|boldsymbol|p?mb|bm|ensuremath"
         r"|math(?:rm|sf|bf|it|tt|bin|ord|strut)|u(?:nder)?line|underbrace|boxed|f(?:rame)?box"
         r"|bbox(?:\[[^\]]*\])?|tiny|small|normalsize"
         r"|[lL]arge|LARGE|[hH]uge"

@@ -113,7 +113,9 @@ _CHANGES = re.compile(
     r"|(?:or|and) (?:more|less|fewer|so|up|greater|higher|lower|above|below)|roughly"
     r"|nearly|almost|maybe|perhaps|possibly|probably|not?|never|none|cannot|impossible"
     r"|invalid|undefined|incorrect|wrong|unknown|except|unless|if|between|over|under|above"
-    r"|below|plus|minus|dozen|half|twice|but)\b"
+    r"|below|plus|minus|negative|dozen|half|twice|but"
+    r"|(?:opposite|inverse|reciprocal|logarithm|multiples?|\w+ root) of)\b"
+    r"|\d[ {]*(?:squared|cubed|factorial|(?:ten|hundred|thousand)ths?)\b"
 )
 
 
@@ -126,4 +128,6 @@ def without_words(spelled: str) -> str:
     r"""Return an answer without its words, as of `\text{There are } 12`."""
     opened = re.sub(r"\\text\{([^{}]*)\}", r" \1 ", spelled)
     words = r"(?<![\\a-zA-Z{])[A-Za-z]{2,}(?![a-zA-Z(])[:.,]?"
+    if re.search(rf"\d\s*(?:{words}\s*)+\d", opened):
+        return opened  # they join two numbers
     return re.sub(r"\s+", " ", re.sub(words, " ", opened)).strip()

@@ -78,6 +78,7 @@ It is \boxed{12}.\n**Problem (2):** What is 5+5?\n\boxed{10}
 Sure.\n\n### Question:\nWhat is 3 times 4?\n\n### Answer:\n$\boxed{12}$
 Question 1: what is 3 times 2? It is 6.\nQuestion 2: and twice that?\n\n$\boxed{12}$
 Put it into \boxed{}.\nProblem: what is 3 times 4?\n\boxed{12}
+The slope is $\boxed{3}$.\n\nNow solve the system:\n$x+y=19$, so $\boxed{12}$.
 We are not done.\n\nProblem: What is 3 times 4?\n\boxed{12}
 """,
     "thought": r"""

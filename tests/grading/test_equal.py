@@ -12,6 +12,22 @@ ANSWERS = r"""
 12 | \left(12\right) | 2(6) | 3!+6
 12 ≠ 21 | 12.5 | -12 | 1 | 12, 13 | x | 12x | 12i | (12, 0) | 11.999999
 12 ≠ 12 \text{ or } 13 | 2(5)
+12 | \text{There are } 12 \text{ cats} | \pmb{12} | \text{The answer is } 12
+12 ≠ \text{negative } 12 | \text{the opposite of } 12 | \text{the square root of } 12
+12 ≠ 12 \text{ squared} | 12 \text{ cubed} | 12\text{ factorial} | 12 \text{ tenths}
+12 ≠ \text{the reciprocal of } 12 | 12 \text{ trillion}
+-12 | \text{negative } 12 | \text{minus }12
+1200 ≠ 1 \text{ and } 200 | 1 \text{ to } 200 | 1 \quad 200 | 1\text{ foot }200\text{ inches}
+5 | 5 \pmod{7} | 5 \pmod 7 | x \equiv 5 \pmod 7 | 5 \bmod 7 | 5\text{ (mod }7)
+5 ≠ 2 \pmod 5 | 4 \pmod 7
+x \equiv 5 \pmod{7} | 5 | x \equiv 5 \pmod 7
+-\sqrt[3]{2} | \sqrt[3]{-2} ≠ \sqrt[3]{2}
+-2 | \sqrt[3]{-8}
+(2,4) | \text{The vertex is } (2,4) | \text{Point }(2,4) ≠ \text{not } (2,4)
+[1,2] | \text{Interval } [1,2]
+204_5 | \text{The answer is } 204_5
+\text{(C)} | \text{The correct choice is (C)} ≠ \text{The correct choice is (B)}
+\text{east} | \text{The answer is east} ≠ \text{The answer is west}
 -7 | −7 | - 7
 1234 | 1,234 | 1{,}234 | 1\,234 | 1,\!234 | 1 234 ≠ 1.234
 \frac{3}{8} | 0.375 | .375 | 3/8 | \tfrac38 | \frac{-3}{-8} | 37.5\%
