@@ -20,6 +20,7 @@ from lib.statistics.intervals import (
     tango,
 )
 from lib.statistics.p_values import holm, smallest_level
+from lib.statistics.prediction import roc_values
 from lib.statistics.rounding import format_interval, rounded
 
 
@@ -247,3 +248,21 @@ def test_the_largest_column_is_held_against_what_random_signs_of_the_rows_give()
     both = interval([[1.0, -1.0], [2.0, 0.0]], kind="largest")
     assert both.estimate == 1.5
     assert both.low == 0
+
+
+@given(st.floats(1e-6, 1e6))
+def test_an_interval_keeps_to_the_unit_of_its_values(scale):
+    expected = scale * np.array(ends(interval(TAILED)))
+    assert ends(interval(scale * TAILED)) == pytest.approx(expected)
+
+
+def test_an_area_has_delongs_error():
+    rng = np.random.default_rng(3)
+    right = np.arange(60) < 20
+    x = rng.normal(size=60).round(1) + right
+    wins = (np.sign(x[right][:, None] - x[~right]) + 1) / 2
+    of_right, of_wrong = wins.mean(1), wins.mean(0)
+    values = roc_values(x, right)
+    assert values.mean() == pytest.approx(wins.mean())
+    variance = of_right.var() / 20 + of_wrong.var() / 40
+    assert values.var() / 60 == pytest.approx(variance)

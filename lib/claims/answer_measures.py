@@ -23,6 +23,8 @@ from lib.statistics.prediction import roc_values
 
 # The positive control, a worked example: its gain is the scale of an effect.
 POSITIVE = ("example", "none")
+# Problems on either side of a curve: of fewer its area has no error worth a verdict.
+LEAST_OF_EACH = 5
 
 
 def accuracy_unaided(answers: pd.DataFrame, part: str, condition: str) -> xr.DataArray:
@@ -132,8 +134,11 @@ def solved_likelier(scores: pd.DataFrame, answers: pd.DataFrame) -> xr.DataArray
     solutions = rows.set_index("problem_id")[["nats", "tokens"]].astype(float)
     both = solutions.join(shares(answered).rename("right"), how="inner")
     solved = both.right.to_numpy() > POINTS / 2
-    if solved.all() or not solved.any():
-        raise Untestable("all of the problems are solved, or none is")
+    if min(solved.sum(), (~solved).sum()) < LEAST_OF_EACH:
+        raise Untestable(
+            f"{solved.sum()} of {len(solved)} problems are solved: an area needs"
+            f" {LEAST_OF_EACH} that are and as many that are not"
+        )
     per_token = both.nats / both.tokens
     order = POINTS * roc_values(per_token.to_numpy(), solved)
     columns = {"solved and unsolved": pd.Series(order, both.index)}

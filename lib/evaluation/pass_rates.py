@@ -41,6 +41,7 @@ COUNTABLE = ("mless", "none")
 # ratios like |Y| to the power of 1.6). How far log p varies does not tell: with a
 # spread of 0.8 nats it covers 81 % for these ratios and 97 % for normal ones.
 LEAST_EFFECTIVE = 0.5
+LEAST_PROBLEMS = 5  # whose answers tell a slope
 DRAW_FIELDS = ["model", "problem_id", "drawn_under", "sample", "right", "finish_reason"]
 POINT_ENDS = ["points", "low", "high"]
 COUNTED_ENDS = ["counted", "counted_low", "counted_high"]
@@ -205,16 +206,23 @@ def slope_of_halves(draws: pd.DataFrame) -> tuple[float, float, float]:
     A logistic regression over all answers that are scored. Given an answer, the chance
     that it was drawn under mless is p_mless / (p_none + p_mless), so that the slope is
     1 where answers were drawn with the chances that they are scored with, which weights
-    presuppose. NaN where no half, or one alone, is scored.
+    presuppose. NaN where no half, or one alone, is scored, of fewer problems than
+    LEAST_PROBLEMS, and where the ratios alone tell the halves apart: no slope is steep
+    enough for that.
     """
     nats = draws.reindex(columns=list(HALVES))
     ratio = (nats["mless"] - nats["none"]).to_numpy()
     is_scored = ~np.isnan(ratio)
     scored = draws[is_scored]
     under_mless = (scored["drawn_under"] == "mless").to_numpy()
-    if under_mless.all() or not under_mless.any():
+    ratio = ratio[is_scored]
+    is_one_half = under_mless.all() or not under_mless.any()
+    if is_one_half or scored["problem_id"].nunique() < LEAST_PROBLEMS:
         return np.nan, np.nan, np.nan
-    slopes = logistic_slopes(ratio[is_scored], under_mless)
+    more, less = ratio[under_mless], ratio[~under_mless]
+    if more.min() >= less.max() or less.min() >= more.max():
+        return np.nan, np.nan, np.nan
+    slopes = logistic_slopes(ratio, under_mless)
     mean = interval(slopes, scored["problem_id"])
     return mean.estimate, mean.low, mean.high
 

@@ -11,9 +11,11 @@ from itertools import product
 import numpy as np
 import pytest
 
+from lib.claims.answer_measures import LEAST_OF_EACH
 from lib.claims.rule import STATED, decide
 from lib.prompts.problems import load_problems
 from lib.statistics.intervals import POINTS
+from lib.statistics.prediction import roc_values
 
 PROBLEMS = 40
 SIMULATIONS = 200
@@ -126,3 +128,16 @@ def test_either_wrong_verdict_stays_under_the_stated_rate(case, families):
         for side in ("low", "high"):
             wrong[side] += decide(parts, **{side: case.edge}).verdict in WRONG
     assert max(wrong.values()) < ALLOWED * simulations
+
+
+@pytest.mark.parametrize("n", [PROBLEMS, 100])
+def test_noise_seldom_tells_the_fewest_solved_problems_from_the_others(n):
+    is_solved = np.arange(n) < LEAST_OF_EACH
+    rng = np.random.default_rng(1)
+    wrong = Counter()
+    for _ in range(SIMULATIONS):
+        values = POINTS * roc_values(rng.normal(size=n), is_solved)
+        for side in ("low", "high"):
+            decided = decide({"area": (values, None, "share")}, **{side: 50})
+            wrong[side] += decided.verdict in WRONG
+    assert max(wrong.values()) < ALLOWED * SIMULATIONS

@@ -126,6 +126,12 @@ def test_the_slopes_interval_is_over_problems_and_of_what_is_scored():
     for half in ("none", "mless"):
         assert np.isnan(slope_of_halves(drawn[drawn.drawn_under == half])).all()
     assert np.isnan(slope_of_halves(drawn.drop(columns="mless"))).all()
+    # No slope is steep enough for halves that do not overlap.
+    for is_apart in (drawn.mless > drawn.none, drawn.mless < drawn.none):
+        apart = drawn.assign(drawn_under=np.where(is_apart, "mless", "none"))
+        assert np.isnan(slope_of_halves(apart)).all()
+    assert np.isnan(slope_of_halves(drawn[drawn.problem_id < 4])).all()
+    assert not np.isnan(slope_of_halves(drawn[drawn.problem_id < 5])).any()
 
 
 def test_each_model_is_told_by_its_own_answers():
