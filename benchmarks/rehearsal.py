@@ -113,7 +113,7 @@ def watched(record: Path, free: float, killed_in: int, arguments: list[str]) -> 
     threading.Thread(
         target=_record_peak, args=(record.with_name(PEAK),), daemon=True
     ).start()
-    memory.free_memory = lambda: int(free * GB)
+    memory.free_memory = lambda *_: int(free * GB)
     loading.check_attention = functools.partial(timed, check)
     log_probability.log_likelihoods = timed_score
     return command_line(arguments)

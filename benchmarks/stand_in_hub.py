@@ -69,8 +69,8 @@ class StandInHub(HubServer):
     def _add(self, name: str) -> None:
         """Have a model of data/models.yaml, with its config and its tokenizer."""
         known = known_models()[name]
-        config = AutoConfig.for_model(**known["config"])
-        folder = self.root / known["hub"]
+        config = AutoConfig.for_model(**known.config)
+        folder = self.root / known.repo
         folder.mkdir(parents=True, exist_ok=True)
         with torch.device("meta"):
             model = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)

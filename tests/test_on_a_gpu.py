@@ -66,7 +66,7 @@ def test_answers_do_not_depend_on_the_batch(device, model, mode):
         chat_template=None,
         decode=lambda ids: " ".join(map(str, ids)),
     )
-    source = Source("tiny", "tiny", revision="none")
+    source = Source(name="tiny", spec="tiny", revision="none")
     loaded = Loaded(model, spoken, source, device, "float32")
     arm = mode and Arm(mode=mode, statistics="sequence")
     asked = [Request(str(n), ids, n, arm) for n, ids in enumerate(IDS)]

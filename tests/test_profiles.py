@@ -16,7 +16,6 @@ from lib.profiles import (
     overrides,
     profile_names,
     run_profile,
-    variation,
 )
 from lib.prompts.conditions import Filler
 from lib.prompts.problems import load_problems
@@ -82,6 +81,9 @@ accuracy: max_new_tokens is 0: nothing is answered unless elicit asks
 
 | {pass_rates: {models: [demo], conditions: [none, gap]}}
 pass_rates: conditions must hold mless: weights need how likely an answer
+
+| {likelihood: {models: [demo], conditions: [none, "arm:mode=code"]}}
+likelihood.conditions.1: arm:mode=code: likelihoods take ARM in mode text
 
 | {pass_rates: {models: [demo], samples: 1}}
 pass_rates.samples: must be greater than or equal to 2, not 1
@@ -245,17 +247,15 @@ def test_a_command_asks_for_a_run_as_it_can_be_asked_for_again(tmp_path, monkeyp
     assert load_profile(mine.options.removeprefix("--profile ")) == mine
 
 
-def test_a_variation_is_the_accuracy_run_with_a_few_settings_of_its_own(refused):
+def test_a_variation_is_the_accuracy_run_with_a_few_settings_of_its_own():
     accuracy = load_profile("demo").accuracy
-    fillers = variation(accuracy, "fillers")
+    fillers = accuracy.variations["fillers"]
     assert "mless:10" in map(str, fillers.conditions)
     assert fillers.limit == 48
     assert fillers.variations == {}
     assert fillers.elicit == accuracy.elicit
-    assert variation(accuracy, "sampling").samples == 8
+    assert accuracy.variations["sampling"].samples == 8
     # Without reasoning: what is elicited at once is the answer.
-    direct = variation(load_profile("families").accuracy, "direct")
+    direct = load_profile("families").accuracy.variations["direct"]
     assert direct.max_new_tokens == 0
     assert direct.elicit
-    message = refused(variation, load_profile("laptop").accuracy, "sampling")
-    assert message == "this profile has no accuracy.sampling"

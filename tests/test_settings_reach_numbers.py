@@ -31,7 +31,7 @@ from lib.evaluation.wanted import completions_wanted
 from lib.measurement.datasets import settings_of
 from lib.measurement.run import measure
 from lib.models.loading import load_without_weights
-from lib.profiles import Profile, load_profile, variation
+from lib.profiles import Profile, load_profile
 from lib.prompts.problems import load_problems, sampling_order
 
 MINE = """
@@ -202,7 +202,7 @@ def identity(profile):
         "measured": measured,
         "answers": identity_of_answers(profile, profile.accuracy),
         "sampling": identity_of_answers(
-            profile, variation(profile.accuracy, "sampling")
+            profile, profile.accuracy.variations["sampling"]
         ),
         "scores": identity_of_scores(profile),
         "draws": identity_of_draws(profile, profile.pass_rates),

@@ -113,5 +113,5 @@ def arm_of(condition: Condition, loaded: Loaded) -> Arm | None:
     """
     if not condition.arm:
         return None
-    arm = condition.arm.over(Arm(**loaded.source.arm))
+    arm = condition.arm.over(loaded.source.arm)
     return arm.model_copy(update={"statistics": "sequence"})

@@ -2,12 +2,12 @@
 whole prompts get there: `prefill`, which gives logits where they are needed, too.
 """
 
-import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import cast
 
 import torch
+from torch.utils.hooks import RemovableHandle
 from transformers import Cache, DynamicCache, PreTrainedModel
 
 from lib.attention.function import device_of, without_attention
@@ -28,10 +28,9 @@ class SlotCache(Cache):
         self.capacity = capacity
         self.lengths = [0] * slots
         self.stored: list[list[torch.Tensor]] = []  # keys and values of each layer
-        # What a step is about: its rows, the position (rows,) of each one's new token,
-        # and how many positions any of them looks at.
-        self.rows = torch.empty(0, dtype=torch.long)
-        self.at = self.rows
+        # What a step is about: where its rows' new tokens go in the keys or values of a
+        # layer, and how many positions any of them looks at.
+        self.places: tuple = ()
         self.longest = 0
 
     def write(self, slot: int, prefilled: DynamicCache, lengths: list[int]) -> None:
@@ -65,20 +64,19 @@ class SlotCache(Cache):
         tokens.
         """
         lengths = self.lengths[:rows]
-        self.rows = torch.arange(rows, device=device)
-        self.at = torch.tensor(lengths, device=device)
+        positions = torch.tensor(lengths, device=device)
+        self.places = torch.arange(rows, device=device), slice(None), positions
         self.longest = max(lengths) + 1
         self.lengths[:rows] = [length + 1 for length in lengths]
-        return self.at
+        return positions
 
     def update(self, key, value, layer_idx, *args, **kwargs):
         """Write each running row's new position; return views up to the longest row."""
         keys, values = self.stored[layer_idx]
-        keys[self.rows, :, self.at] = key[:, :, 0]
-        values[self.rows, :, self.at] = value[:, :, 0]
-        rows = len(key)
-        longest = self.longest
-        return keys[:rows, :, :longest], values[:rows, :, :longest]
+        keys[self.places] = key[:, :, 0]
+        values[self.places] = value[:, :, 0]
+        seen = (slice(len(key)), slice(None), slice(self.longest))
+        return keys[seen], values[seen]
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
         return self.longest - 1
@@ -163,11 +161,11 @@ def _real(ids: torch.Tensor, changed: list[int] | None) -> torch.Tensor | None:
     return (place < torch.tensor(changed, device=ids.device)[:, None]).long()
 
 
-@contextlib.contextmanager
 def logits_at(
     model: PreTrainedModel, rows: torch.Tensor, places: torch.Tensor
-) -> Iterator[None]:
-    """Let a model give the logits (1, N, vocabulary) of these places alone.
+) -> RemovableHandle:
+    """Let a model give the logits (1, N, vocabulary) of these places alone, while what
+    is returned is a context.
 
     `rows` and `places` (N,) name them in the whole batch of a forward.
     """
@@ -176,8 +174,4 @@ def logits_at(
         return (inputs[0][rows, places][None],)
 
     head = cast(torch.nn.Module, model.get_output_embeddings())
-    handle = head.register_forward_pre_hook(only_these)
-    try:
-        yield
-    finally:
-        handle.remove()
+    return head.register_forward_pre_hook(only_these)

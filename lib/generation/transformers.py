@@ -64,15 +64,9 @@ class Engine(Writer):
 
     def _room(self, positions: int) -> int:
         """Return how many rows of so many positions fit into free memory."""
-        kind = self.model.device.type
-        if kind == "cuda":
-            # Else what an earlier batch gave back would count as taken.
-            torch.cuda.empty_cache()
-            free, _ = torch.cuda.mem_get_info(self.model.device)
-        else:
-            free = free_memory()
-        row = self.bytes_per_position * positions
-        return max(1, int(free * CACHE_SHARE[kind] // row))
+        device = self.model.device
+        room = free_memory(str(device)) * CACHE_SHARE[device.type]
+        return max(1, int(room // (self.bytes_per_position * positions)))
 
     @functools.cached_property
     def bytes_per_position(self) -> int:
@@ -125,16 +119,15 @@ class _Batch:
         """Prefill prompts into free slots; return the logits (N, vocabulary) of their
         next tokens.
         """
-        prompts = [request.input_ids for request in admitted]
-        lengths = [len(prompt) for prompt in prompts]
+        lengths = [len(request.input_ids) for request in admitted]
 
         def fill(chosen: list[int]) -> torch.Tensor:
             rows = [_SlotRow(self.engine, admitted[i], self.sampling) for i in chosen]
-            own = [lengths[i] for i in chosen]
+            ids = [row.request.input_ids for row in rows]
+            own = [len(prompt) for prompt in ids]
             last = [range(length - 1, length) for length in own]
             changed = own if self.hook else None
             self._let_arm_draw(rows)
-            ids = [prompts[i] for i in chosen]
             filled, logits = prefill(self.engine.model, ids, last, changed)
             self.cache.write(len(self.rows), filled, own)
             self.rows += rows
@@ -169,12 +162,8 @@ class _Batch:
         # Of a row with tokens left to feed, none is chosen.
         new = self.rows[begin:]
         ready = [place for place, row in enumerate(new) if not row.feed]
-        if not ready:
-            return
-        if len(ready) < len(new):
-            logits = logits[torch.tensor(ready, device=logits.device)]
         draws = [new[place].draws for place in ready]
-        tokens = choose(logits, self.sampling, draws)
+        tokens = choose(logits[ready], self.sampling, draws)
 
         # From the last slot on, since the last row takes the place of one that leaves.
         for place, token in sorted(zip(ready, tokens, strict=True), reverse=True):
@@ -211,6 +200,6 @@ def choose(
     # In the vocabulary's order, which the last digits of a batch do not change as they
     # do the order of like ones.
     reached = probabilities.double().cumsum(-1)
-    draws = [torch.rand(1, generator=own, dtype=torch.float64) for own in generators]
-    places = torch.cat(draws)[:, None].to(logits.device) * reached[:, -1:]
+    draws = [torch.rand((), generator=own, dtype=torch.float64) for own in generators]
+    places = reached.new_tensor(draws)[:, None] * reached[:, -1:]
     return torch.searchsorted(reached, places, right=True)[:, 0].tolist()

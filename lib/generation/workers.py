@@ -6,13 +6,15 @@ for the chunk that it owed. A chunk that loses its worker twice is given up; run
 the prompts that are missing make smaller chunks.
 """
 
+import functools
 import logging
 import math
 import os
 import secrets
 import socket
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from lib.errors import InputError
@@ -20,6 +22,7 @@ from lib.generation.writer import (
     Completion,
     Request,
     Sampling,
+    Writer,
     chunk_size,
     engine_class,
 )
@@ -49,16 +52,13 @@ OBJECT_STORE = 128 * 2**20
 
 
 class Worker:
-    """What runs in an actor: an engine, loaded with the first chunk.
+    """What runs in an actor: an engine, made with the first chunk.
 
-    It is made anew, from the same arguments, where the actor is started again.
+    It is made anew where the actor is started again.
     """
 
-    def __init__(self, loading: tuple, revision: str, making: tuple):
-        self.loading = loading
-        self.revision = revision
-        self.making = making
-        self.engine: Any = None
+    def __init__(self, make: Callable[[], Writer]):
+        self.make = functools.cache(make)
 
     def complete(
         self, requests: Sequence[Request], sampling: Sampling
@@ -67,42 +67,35 @@ class Worker:
 
         Raises InputError for weights of another revision.
         """
-        if self.engine is None:
-            self.engine = self._load()
-        return list(self.engine.complete(requests, sampling))
-
-    def _load(self) -> Any:
-        name, batch_size, gpus = self.making
-        loaded = load_without_weights(*self.loading)
-        if loaded.revision != self.revision:
-            raise InputError(
-                f"the worker at {ray.util.get_node_ip_address()} has revision"
-                f" {loaded.revision}, this run {loaded.spec} at revision"
-                f" {self.revision}"
-            )
-        engine = engine_class(name)
-        return engine(engine.load(loaded), batch_size, gpus)
+        return list(self.make().complete(requests, sampling))
 
 
+def _engine(
+    spec: str, device: str, dtype: str, revision: str, name: str, *how: int | None
+) -> Writer:
+    """Return an engine of a model, whose weights must have this revision."""
+    loaded = load_without_weights(spec, device, dtype)
+    if loaded.revision != revision:
+        raise InputError(
+            f"the worker at {ray.util.get_node_ip_address()} has revision"
+            f" {loaded.revision}, this run {spec} at revision {revision}"
+        )
+    engine = engine_class(name)
+    return engine(engine.load(loaded), *how)
+
+
+@dataclass(frozen=True)
 class Workers:
-    """`count` workers with `gpus` GPUs each.
+    """`count` workers with `gpus` GPUs each, while it is a context.
 
     Their checkpoints have the revision of `loaded`, which needs no weights.
     """
 
-    def __init__(
-        self,
-        count: int,
-        gpus: int,
-        loaded: Loaded,
-        engine: str,
-        batch_size: int | None,
-    ):
-        self.count = count
-        self.gpus = gpus
-        self.loaded = loaded
-        self.chunk = chunk_size(batch_size)
-        self.making = (engine, batch_size, max(1, gpus))
+    count: int
+    gpus: int
+    loaded: Loaded
+    engine: str
+    batch_size: int | None
 
     def __enter__(self) -> "Workers":
         """Join the cluster of RAY_ADDRESS or start one on this machine.
@@ -139,12 +132,20 @@ class Workers:
 
         Raises InputError where a worker refuses and where the cluster stays too small.
         """
-        pool = ActorPool(self._workers())
+        loaded = self.loaded
+        weights = (loaded.spec, loaded.device, loaded.dtype, loaded.revision)
+        how = (self.engine, self.batch_size, max(1, self.gpus))
+        make = functools.partial(_engine, *weights, *how)
+        # Which start as soon as there is room.
+        hiring = ray.remote(Worker).options(
+            num_cpus=1, num_gpus=self.gpus, max_restarts=-1, max_task_retries=1
+        )
+        pool = ActorPool([hiring.remote(make) for _ in range(self.count)])
         # A worker's engine takes one setting of ARM after the other: neighbours should
         # share it.
         waiting = sorted(requests, key=lambda request: repr(request.arm))
         share = math.ceil(len(waiting) / self.count)
-        size = min(self.chunk, share)
+        size = min(chunk_size(self.batch_size), share)
         for begin in range(0, len(waiting), size):
             pool.submit(
                 lambda worker, chunk: worker.complete.remote(chunk, sampling),
@@ -153,7 +154,7 @@ class Workers:
 
         while pool.has_next():
             try:
-                completions = pool.get_next_unordered(PATIENCE)
+                yield from pool.get_next_unordered(PATIENCE)
             except TimeoutError:
                 self._require_room()
             except InputError as error:
@@ -161,20 +162,6 @@ class Workers:
             except RayError as error:
                 reason = _last_words(error)
                 print(f"prompts are given up: {reason}", file=sys.stderr, flush=True)
-            else:
-                yield from completions
-
-    def _workers(self) -> list:
-        """Return the workers' actors, which start as soon as there is room."""
-        hiring = ray.remote(Worker).options(
-            num_cpus=1, num_gpus=self.gpus, max_restarts=-1, max_task_retries=1
-        )
-        loaded = self.loaded
-        loading = (loaded.spec, loaded.device, loaded.dtype)
-        return [
-            hiring.remote(loading, loaded.revision, self.making)
-            for _ in range(self.count)
-        ]
 
     def _require_room(self) -> None:
         """Raise InputError where the cluster is too small for all workers."""

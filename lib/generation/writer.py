@@ -6,7 +6,6 @@ writer = engine_class("transformers")(loaded, batch_size=8)
 completions = writer.complete([Request("key", input_ids)], Sampling(512))
 """
 
-import functools
 import importlib
 import itertools
 from abc import ABC, abstractmethod
@@ -170,7 +169,7 @@ class Row:
             completion_tokens=len(self.written) + len(self.elicited),
             elicited=bool(self.elicited),
             token_ids=(*self.written, *self.end),
-            processor=self.writer.processor,
+            processor=processor_name(self.writer.loaded.device),
         )
 
 
@@ -232,11 +231,6 @@ class Writer(ABC):
         """Yield a completion for each request, all of one setting of ARM; none takes
         more positions.
         """
-
-    @functools.cached_property
-    def processor(self) -> str:
-        """What this engine computes on."""
-        return processor_name(self.loaded.device)
 
 
 def chunk_size(batch_size: int | None) -> int:

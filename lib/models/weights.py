@@ -28,7 +28,7 @@ def drawn(
     """Return a decoder whose weights are drawn from a seed."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model = transformers.AutoModel.from_config(config, dtype=getattr(torch, dtype))
+        model = transformers.AutoModel.from_config(config, dtype=dtype)
     torch.nn.Module.to(model, device)
     return model.eval()
 
@@ -53,7 +53,7 @@ def filled(
         model, report = auto.from_pretrained(
             folder,
             config=config,
-            dtype=getattr(torch, dtype),
+            dtype=dtype,
             device_map="auto" if offload else device,
             max_memory=_memory_for_weights(device) if offload else None,
             # Of what does not lie on disk as the family wants it, such as experts.
@@ -70,14 +70,13 @@ def filled(
 
 def _memory_for_weights(device: str) -> dict[int | str, int]:
     """Return how many bytes weights may take, by device."""
-    available: dict[int | str, int] = {
-        "cpu": int(memory.SHARE_OF_MEMORY * memory.free_memory())
-    }
+    places: dict[int | str, str] = {"cpu": "cpu"}
     if device.startswith("cuda"):
-        number = torch.device(device).index or 0
-        free, _ = torch.cuda.mem_get_info(number)
-        available = {number: int(memory.SHARE_OF_MEMORY * free), **available}
-    return available
+        places = {torch.device(device).index or 0: device, **places}
+    return {
+        place: int(memory.SHARE_OF_MEMORY * memory.free_memory(name))
+        for place, name in places.items()
+    }
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from lib.errors import InputError
 from lib.models.hub import first_layers, snapshot
 from lib.models.names import card, resolve
 from lib.plan.sizes import files_of, memory_of, room_for_weights, seconds_of, shape_of
-from lib.plan.tasks import Task, tasks_of
+from lib.plan.tasks import ALL_LAYERS, Task, tasks_of
 from lib.profiles import Profile
 
 GB = 1e9
@@ -22,10 +22,11 @@ class Need(NamedTuple):
     """What a run needs of a model; sizes are in bytes."""
 
     model: str
-    layers: int | None
+    layers: float
     to_fetch: float
     here: float
     memory: float
+    gated: bool
 
 
 class Plan(NamedTuple):
@@ -62,26 +63,19 @@ def make_plan(
         if task.left:
             left.setdefault(task.model, []).append(task)
 
-    depths = {spec: _depth(left[spec]) for spec in left}
-    sources = {spec: card(spec) for spec in left}
-    files = {spec: files_of(sources[spec], depths[spec]) for spec in left}
     seconds = {}
     needs = []
-    for spec, layers in depths.items():
-        missing, here = files[spec]
-        shape = shape_of(sources[spec])
-        if layers is not None:
+    for spec, own in left.items():
+        source = card(spec)
+        layers = max(task.layers for task in own)
+        missing, here = files_of(source, layers)
+        shape = shape_of(source)
+        if layers != ALL_LAYERS:
             missing = min(missing, STORED_BYTES * shape.parameters(layers))
-        memory = max(memory_of(task, shape) for task in left[spec])
-        needs.append(Need(spec, layers, missing, here, memory))
-        seconds |= {task: seconds_of(task, shape) for task in left[spec]}
+        memory = max(memory_of(task, shape) for task in own)
+        needs.append(Need(spec, layers, missing, here, memory, source.gated))
+        seconds |= {task: seconds_of(task, shape) for task in own}
     return Plan(tasks, seconds, needs, room_for_weights())
-
-
-def _depth(tasks: list[Task]) -> int | None:
-    """Return how many first layers of a model its tasks need, None for all."""
-    depths = [task.layers for task in tasks if task.layers is not None]
-    return max(depths) if len(depths) == len(tasks) else None
 
 
 def refuse(plan: Plan) -> None:
@@ -98,10 +92,10 @@ def fetch(plan: Plan) -> Iterator[str]:
         if not need.to_fetch:
             continue
         source = resolve(need.model)
-        if need.layers is None:
+        if need.layers == ALL_LAYERS:
             folder = snapshot(source.repo, source.revision)
         else:
-            folder = first_layers(source.repo, need.layers, source.revision)
+            folder = first_layers(source.repo, int(need.layers), source.revision)
         yield f"{source.name}: {gigabytes(need.to_fetch)} fetched, {folder}"
 
 
@@ -112,14 +106,13 @@ def as_text(plan: Plan) -> str:
         models = pd.DataFrame(plan.needs)
         for column in ("to_fetch", "here", "memory"):
             models[column] = models[column].map(gigabytes)
-        models["layers"] = models["layers"].astype(object).fillna("all")
-        models["gated"] = [resolve(spec).gated for spec in models.model]
+        models["layers"] = models["layers"].map("{:.0f}".format).replace("inf", "all")
         blocks.append(models.to_string(index=False))
     tasks = pd.DataFrame(plan.tasks, columns=Task._fields)
     times = [plan.seconds.get(task) for task in plan.tasks]
     tasks["time"] = [duration(seconds) if seconds else "" for seconds in times]
-    shown = ["part", "model", "prompts", "stored", "time"]
-    blocks.append(tasks[shown].to_string(index=False))
+    columns = ["part", "model", "prompts", "stored", "time"]
+    blocks.append(tasks.to_string(index=False, columns=columns))
     blocks.append(f"free here: {gigabytes(plan.free)} of memory")
     return "\n\n".join([*blocks, summary(plan)])
 

@@ -1,7 +1,10 @@
 """What a run of a profile computes: prompts by part and model, and what is stored."""
 
 from collections.abc import Collection, Iterator
-from typing import Any, NamedTuple
+from itertools import groupby
+from math import inf
+from operator import attrgetter
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -16,6 +19,7 @@ from lib.prompts.problems import Problem, load_problems
 TOKEN_CHARACTERS = 2.7  # of a token
 PROMPT_TOKENS = 40  # beside the problem and what is inserted
 SHARE_WRITTEN = 0.5  # of the tokens that an answer may have
+ALL_LAYERS = inf  # as many layers as a model has, with its head
 
 
 class Task(NamedTuple):
@@ -27,7 +31,7 @@ class Task(NamedTuple):
     stored: int  # of these prompts
     tokens: float  # of a prompt with its answer
     dtype: str
-    layers: int | None = None  # that are read; None: all
+    layers: float = ALL_LAYERS  # that are read
     steps: float = 0  # in which what is left of the answers is written, batch by batch
 
     @property
@@ -39,21 +43,20 @@ class Task(NamedTuple):
 def tasks_of(profile: Profile, fresh: bool) -> Iterator[Task]:
     """Yield what a run computes; fresh: it starts over."""
     attention = profile.attention
-    for part, deep in dict.fromkeys((step.part, step.deep) for step in STEPS):
-        steps = [step for step in STEPS if (step.part, step.deep) == (part, deep)]
+    for (_, deep), group in groupby(STEPS, attrgetter("part", "deep")):
+        steps = list(group)
         if attention.map_problems or not deep:
             for spec in attention.models:
                 yield from _measured(profile, steps, spec, fresh)
     for part, section in profile.parts.items():
         rows = stored_rows(profile, part)
-        # However little it is: nothing is added to it.
-        is_whole = is_stored(profile, part)
         for spec in section.models:
-            own = rows[rows["model"] == resolve(spec).name]
-            if is_whole:
-                yield Task(part, spec, len(own), len(own), 0, section.dtype)
+            if is_stored(profile, part):
+                # However little it is: nothing is added to it.
+                own = int((rows["model"] == resolve(spec).name).sum())
+                yield Task(part, spec, own, own, 0, section.dtype)
             else:
-                yield _asked(profile, part, section, spec, own, fresh)
+                yield _asked(profile, part, spec, rows, fresh)
 
 
 def _measured(
@@ -77,38 +80,33 @@ def _measured(
     if deep:
         problems = problems[: attention.map_problems]
 
-    def prompts(of: list[PlannedStep]) -> int:
-        count = 0
-        for step in of:
-            of_one = 1 if step.measure == "tokens" else len(problems)
-            count += of_one * len(step.conditions)
-        return count
+    def prompts(step: PlannedStep) -> int:
+        of_one = 1 if step.measure == "tokens" else len(problems)
+        return of_one * len(step.conditions)
 
-    layers = sum(prompts([step]) * step.depth(attention.layers) for step in missing)
-    share = layers / (prompts(missing) * attention.layers)
+    every = sum(map(prompts, steps))
+    left = sum(map(prompts, missing))
+    layers = sum(prompts(step) * step.depth(attention.layers) for step in missing)
+    share = layers / (left * attention.layers)
     yield Task(
         part,
         spec,
-        prompts=prompts(steps),
-        stored=prompts(steps) - prompts(missing),
+        prompts=every,
+        stored=every - left,
         tokens=share * _prompt_tokens(profile, problems),
         dtype=attention.dtype,
-        layers=None if deep else attention.layers,
+        layers=ALL_LAYERS if deep else attention.layers,
     )
 
 
 def _asked(
-    profile: Profile,
-    part: str,
-    section: Any,
-    spec: str,
-    own: pd.DataFrame,
-    fresh: bool,
+    profile: Profile, part: str, spec: str, rows: pd.DataFrame, fresh: bool
 ) -> Task:
     """Return what a part of the answers or scores asks of a model.
 
-    own: the rows of this model that are stored.
+    rows: those of the part that are stored.
     """
+    section = profile.parts[part]
     levels = section.levels if isinstance(section, Accuracy) else None
     problems = load_problems(section.problems, section.limit, profile.seed, levels)
     conditions = section.conditions
@@ -122,16 +120,17 @@ def _asked(
         tokens = section.max_new_tokens * SHARE_WRITTEN
         texts = len(problems) * section.samples
     if part == "draw_scores":
-        # Which of them need no score is known once they are drawn.
-        drawn = stored_rows(profile, "draws")
-        drawn = _of_these(drawn[drawn["model"] == resolve(spec).name], HALVES, problems)
-        needless = 0 if fresh else (~is_divided(drawn)).sum()
-        texts = len(HALVES) * texts - int(needless)
+        texts *= len(HALVES)
+        if not fresh:
+            # Which of them need no score is known once they are drawn.
+            drawn = _of_these(stored_rows(profile, "draws"), spec, HALVES, problems)
+            texts -= int((~is_divided(drawn)).sum())
+    stored = 0 if fresh else len(_of_these(rows, spec, conditions, problems))
     task = Task(
         part,
         spec,
         prompts=texts * len(conditions),
-        stored=0 if fresh else len(_of_these(own, conditions, problems)),
+        stored=stored,
         tokens=tokens + _prompt_tokens(profile, problems),
         dtype=section.dtype,
     )
@@ -149,12 +148,16 @@ def _steps(accuracy: Accuracy, answers: int) -> float:
 
 
 def _of_these(
-    rows: pd.DataFrame, conditions: Collection[object], problems: list[Problem]
+    rows: pd.DataFrame,
+    spec: str,
+    conditions: Collection[object],
+    problems: list[Problem],
 ) -> pd.DataFrame:
-    """Return the rows that are of these conditions and problems."""
+    """Return the rows that are of a model, these conditions and these problems."""
+    of_model = rows["model"] == resolve(spec).name
     names = [str(condition) for condition in conditions]
     ids = [problem.id for problem in problems]
-    return rows[rows["condition"].isin(names) & rows["problem_id"].isin(ids)]
+    return rows[of_model & rows["condition"].isin(names) & rows["problem_id"].isin(ids)]
 
 
 def _prompt_tokens(profile: Profile, problems: list[Problem]) -> float:

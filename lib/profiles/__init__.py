@@ -26,7 +26,6 @@ from lib.profiles.sections import (
     Panel,
     PassRates,
     Variation,
-    variation,
 )
 
 __all__ = [
@@ -46,5 +45,4 @@ __all__ = [
     "load_profile",
     "profile_names",
     "run_profile",
-    "variation",
 ]

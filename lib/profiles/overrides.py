@@ -1,6 +1,5 @@
 """A run that differs from its profile: in model, number of problems, dtype, engine."""
 
-from collections.abc import Iterator
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,6 @@ from lib.profiles.sections import (
     Place,
 )
 from lib.prompts.conditions import parse_condition
-
-SECTIONS = ("attention", "accuracy", *PARTS, "likelihood", "pass_rates")
 
 
 class Overrides(Settings):
@@ -68,8 +65,9 @@ def run_profile(profile: str, model=None, limit=None, name=None, **how: Any) -> 
     if model := changes.get("model"):
         # Of one in data/models.yaml this asks no hub.
         layers = resolve(model).layers or card(model).layers or inf
-    for name, section in _sections(content):
-        _override(name, section, changes, layers)
+    for part, section in (content | content["accuracy"]).items():
+        if isinstance(section, dict):
+            _override(part, section, changes, layers)
 
     changes.pop("workers", None)  # which change no result
     if changes:
@@ -77,51 +75,35 @@ def run_profile(profile: str, model=None, limit=None, name=None, **how: Any) -> 
     return validated(Profile, content, f"profile {profile}, overridden")
 
 
-def _sections(content: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the sections of a profile's content, and the smaller runs of its answers,
-    each with its name.
-    """
-    for name, section in (content | content["accuracy"]).items():
-        if name in SECTIONS and section is not None:
-            yield name, section
-
-
 def _override(
-    name: str, section: dict[str, Any], changes: dict[str, Any], layers: float
+    part: str, section: dict[str, Any], changes: dict[str, Any], layers: float
 ) -> None:
     """Put what differs into a section, as far as it has it.
 
-    layers: how many the model has, where it is another one.
+    layers: how many the model has, where it is another one. Drawn are the heads that
+    the profile names of it, else its first ones.
     """
-    if "model" in changes:
-        _fit(section, changes["model"], layers)
-    if "limit" in changes:
-        # No smaller run gets more than the profile's.
-        most = section["limit"] if name in PARTS else None
-        section["limit"] = min(changes["limit"], most or changes["limit"])
-    # The dtype of scores is float32 everywhere: a hundredth of a nat counts.
-    if name in ("attention", "accuracy"):
-        for field in section.keys() & {"dtype", "engine", "workers"}:
-            section[field] = changes.get(field, section[field])
-
-
-def _fit(section: dict[str, Any], model: str, layers: float) -> None:
-    """Let a section ask this model alone, for layers that it has.
-
-    Drawn are the heads that the profile names of it, else its first ones.
-    """
-    if "models" in section:
+    model = changes.get("model")
+    if model and "models" in section:
         section["models"] = [model]
-    if "layers" in section:
+    if model and "panels" in section:
         section["layers"] = min(section["layers"], layers)
         for figure, row in section["panels"].items():
             section["panels"][figure] = [head for head in row if head["model"] == model]
-    if "conditions" in section:
+    if model and "conditions" in section:
         section["conditions"] = [
             text
             for text in section["conditions"]
             if (parse_condition(text).arm or Arm()).layer <= layers
         ]
+    if "limit" in section and "limit" in changes:
+        # No smaller run gets more than the profile's.
+        most = section["limit"] if part in PARTS else None
+        section["limit"] = min(changes["limit"], most or changes["limit"])
+    # The dtype of scores is float32 everywhere: a hundredth of a nat counts.
+    if part in ("attention", "accuracy"):
+        for field in section.keys() & {"dtype", "engine", "workers"}:
+            section[field] = changes.get(field, section[field])
 
 
 def _name(base: Profile, name: str | None = None, **changes: Any) -> str:

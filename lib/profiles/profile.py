@@ -20,7 +20,6 @@ from lib.profiles.sections import (
     Likelihood,
     Panel,
     PassRates,
-    variation,
 )
 from lib.prompts.conditions import Condition, Filler
 from lib.prompts.problems import drawn_problem, load_problems, solved_problems
@@ -54,9 +53,7 @@ class Profile(Settings):
     @property
     def parts(self) -> dict[str, Any]:
         """What is answered and scored, by the name of each part: its settings."""
-        parts: dict[str, Any] = {"main": self.accuracy}
-        for part in self.accuracy.variations:
-            parts[part] = variation(self.accuracy, part)
+        parts: dict[str, Any] = {"main": self.accuracy, **self.accuracy.variations}
         if self.likelihood:
             parts["likelihood"] = self.likelihood
         if self.pass_rates:

@@ -12,7 +12,7 @@ from pydantic import (
     model_validator,
 )
 
-from lib.errors import InputError, Settings
+from lib.errors import Settings
 from lib.models.names import Dtype, known_models
 from lib.prompts.conditions import Condition, ConditionField, Example, Format
 
@@ -48,6 +48,18 @@ def _placed(text: str, info: ValidationInfo) -> str:
     return os.path.abspath(path) if os.path.exists(path) else text
 
 
+def _in_text_mode(condition: Condition) -> Condition:
+    """Refuse an ARM that would change a text while it is scored."""
+    if condition.arm and condition.arm.mode != "text":
+        raise ValueError(
+            f"{condition}: likelihoods take ARM in mode text, which leaves the scored"
+            " text alone"
+        )
+    return condition
+
+
+# What a text may be scored under.
+Scoring = Annotated[ConditionField, AfterValidator(_in_text_mode)]
 # A name, or a file or folder.
 Place = Annotated[str, AfterValidator(_placed)]
 
@@ -176,10 +188,17 @@ class Accuracy(Variation, Section):
     )
 
     @property
-    def variations(self) -> dict[str, Variation]:
-        """The smaller runs that are asked for, by the names of PARTS."""
-        by_name = {part: getattr(self, part) for part in PARTS}
-        return {part: changes for part, changes in by_name.items() if changes}
+    def variations(self) -> dict[str, "Accuracy"]:
+        """What the smaller runs do that are asked for, by the names of PARTS."""
+        shared = self.model_dump(exclude=set(PARTS))
+        runs = {}
+        for part in PARTS:
+            if changes := getattr(self, part):
+                own = changes.model_dump()
+                if part == "direct":
+                    own |= AT_ONCE
+                runs[part] = Accuracy.model_validate(shared | own)
+        return runs
 
     @model_validator(mode="after")
     def _check_fields(self):
@@ -209,28 +228,15 @@ class Accuracy(Variation, Section):
         return self
 
 
-def variation(accuracy: Accuracy, part: str) -> Accuracy:
-    """Return what the run of `part`, one of PARTS, does; raises InputError when the
-    profile has none.
-    """
-    changes = accuracy.variations.get(part)
-    if changes is None:
-        raise InputError(f"this profile has no accuracy.{part}")
-    own = accuracy.model_dump(exclude=set(PARTS)) | changes.model_dump()
-    if part == "direct":
-        own |= AT_ONCE
-    return Accuracy.model_validate(own)
-
-
 class Likelihood(Section):
     """Under which conditions gold solutions are scored."""
 
-    conditions: list[ConditionField] = Field(
+    conditions: list[Scoring] = Field(
         ["none", "gap", "dilution", "mless"],
         validate_default=True,
         description=CONDITIONS_HELP + "; gap, dilution, layer-1-only, example, bare",
     )
-    at_once: list[ConditionField] = Field(
+    at_once: list[Scoring] = Field(
         [], description="where the gold answer is scored without its solution"
     )
     max_solution_tokens: PositiveInt = Field(
@@ -238,18 +244,13 @@ class Likelihood(Section):
     )
     dtype: Dtype = Field("float32", description=DTYPE)
 
-    @model_validator(mode="after")
-    def _check_fields(self):
-        _require_text_mode([*self.conditions, *self.at_once])
-        return self
-
 
 class PassRates(Section):
     """Which answers are drawn, and under which conditions they are scored, to be
     weighted (`lib.evaluation.pass_rates`).
     """
 
-    conditions: list[ConditionField] = Field(
+    conditions: list[Scoring] = Field(
         [*HALVES, "hidden-from-layer-1"],
         validate_default=True,
         description="under which each answer is scored; none and mless, under which"
@@ -280,7 +281,6 @@ class PassRates(Section):
                 f"conditions must hold {' and '.join(missing)}: weights need how likely"
                 " an answer is under both conditions that it may be drawn under"
             )
-        _require_text_mode(self.conditions)
         return self
 
     @property
@@ -294,13 +294,3 @@ class PassRates(Section):
         """How the answers are scored."""
         shared = self.model_dump(include=set(Section.model_fields) | {"conditions"})
         return Likelihood.model_validate(shared)
-
-
-def _require_text_mode(conditions: list[Condition]) -> None:
-    """Raise ValueError for an ARM that would change a text while it is scored."""
-    for condition in conditions:
-        if condition.arm and condition.arm.mode != "text":
-            raise ValueError(
-                f"{condition}: likelihoods take ARM in mode text, which leaves the"
-                " scored text alone"
-            )

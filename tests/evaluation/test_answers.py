@@ -12,7 +12,7 @@ from lib.evaluation import likelihood, of_profile, run
 from lib.evaluation.records import shared_settings
 from lib.files.whole import write_json
 from lib.models.names import resolve
-from lib.profiles import Likelihood, PassRates, Profile, load_profile, variation
+from lib.profiles import Likelihood, PassRates, Profile, load_profile
 from lib.prompts.conditions import Filler
 
 DEMO = load_profile("demo")
@@ -37,7 +37,7 @@ def test_what_is_not_stored_is_asked_for_as_the_profile_says(monkeypatch):
         assert evaluation.answers(profile, part).part.tolist() == [part]
     evaluation.scores(profile)
     assert evaluation.answers(profile, "direct").empty  # which it lacks
-    fillers = variation(DEMO.accuracy, "fillers")
+    fillers = DEMO.accuracy.variations["fillers"]
     results = paths.RESULTS / "mine"
     assert asked == [
         (DEMO.accuracy, filler, 3, results),

@@ -14,7 +14,7 @@ from lib.evaluation.wanted import arm_of, completions_wanted
 from lib.files.store import read
 from lib.models.loading import Loaded, load_without_weights
 from lib.models.names import resolve
-from lib.profiles import Likelihood, load_profile, variation
+from lib.profiles import Likelihood, load_profile
 from lib.prompts.conditions import Filler, parse_condition
 from lib.prompts.problems import Problem, load_problems
 
@@ -41,7 +41,7 @@ def coder(demo):
 
 @pytest.mark.parametrize("part", ["main", *DEMO.accuracy.variations])
 def test_stored_completions_keep_their_keys(demo, part):
-    accuracy = DEMO.accuracy if part == "main" else variation(DEMO.accuracy, part)
+    accuracy = DEMO.accuracy if part == "main" else DEMO.accuracy.variations[part]
     problems = load_problems(
         accuracy.problems, accuracy.limit, DEMO.seed, accuracy.levels
     )
@@ -124,7 +124,8 @@ OF_SOURCE = {
 def test_a_models_weights_and_dtype_are_in_a_key_and_nothing_else_of_it(coder):
     others = {name: replace(coder, **{name: value}) for name, value in OF_MODEL.items()}
     for name, value in OF_SOURCE.items():
-        others[name] = replace(coder, source=replace(coder.source, **{name: value}))
+        source = coder.source.model_copy(update={name: value})
+        others[name] = replace(coder, source=source)
     ((key, text),) = scores_wanted(coder).items()
     decide = {name for name, other in others.items() if score_key(other, text) != key}
     assert decide == {"dtype", "name", "revision"}

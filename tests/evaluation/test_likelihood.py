@@ -193,7 +193,7 @@ def test_arm_changes_the_prompt_alone(tiny, run):
 def test_scores_from_disk_are_those_of_the_whole_model(run, monkeypatch, capsys):
     conditions = ["none", ARM, "gap", "dilution"]
     whole = run(conditions=conditions)
-    monkeypatch.setattr(memory, "free_memory", lambda: 0)
+    monkeypatch.setattr(memory, "free_memory", lambda *_: 0)
     from_disk = run(conditions=conditions, folder="from disk")
     assert "stays on disk" in capsys.readouterr().err
     assert list(from_disk.key) == list(whole.key)

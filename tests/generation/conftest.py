@@ -21,5 +21,5 @@ def ids(tokenizer):
 @pytest.fixture
 def speaking(tokenizer):
     """Let a model speak through it."""
-    source = Source("tiny", "tiny", revision="none")
+    source = Source(name="tiny", spec="tiny", revision="none")
     return lambda model: Loaded(model, tokenizer, source, "cpu", "float32")

@@ -139,7 +139,7 @@ def test_a_prefill_that_has_no_room_takes_in_fewer_prompts(tiny, monkeypatch):
 def test_the_batch_keeps_within_the_memory_there_is(tiny, monkeypatch):
     # Keys and values of 3 layers with 2 heads of 8 numbers with 4 bytes.
     position = 2 * 3 * 2 * 8 * 4
-    monkeypatch.setattr(transformers, "free_memory", lambda: 2 * 5 * position * 100)
+    monkeypatch.setattr(transformers, "free_memory", lambda *_: 2 * 5 * position * 100)
     engine = engine_class("transformers")(tiny, 64)
     assert engine._room(100) == 5  # half of it is used
 

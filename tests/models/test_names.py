@@ -49,7 +49,7 @@ def test_a_folder_comes_before_a_repository(tmp_path, monkeypatch, spec):
     folder.mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert resolve(spec) == Source("name", spec, folder)
+    assert resolve(spec) == Source(name="name", spec=spec, folder=folder)
 
 
 def test_the_papers_settings_belong_to_a_model_at_any_revision():
@@ -68,14 +68,20 @@ def gemma_in(folder):
 
 def test_a_card_is_read_from_a_folders_config_and_what_it_omits_is_none(tmp_path):
     folder = gemma_in(tmp_path / "gemma")
-    assert card(str(folder)) == Source("gemma", str(folder), folder, config=DECODER)
+    assert card(str(folder)) == Source(
+        name="gemma", spec=str(folder), folder=folder, config=DECODER
+    )
 
 
 def test_a_card_is_read_from_the_hub_by_its_config_alone(server, models):
     gemma_in(models / "org" / "gemma")
     commit = server.commit("org/gemma")
     assert card("org/gemma") == Source(
-        "gemma", "org/gemma", repo="org/gemma", revision=commit, config=DECODER
+        name="gemma",
+        spec="org/gemma",
+        repo="org/gemma",
+        revision=commit,
+        config=DECODER,
     )
     fetched = Path(constants.HF_HUB_CACHE).rglob("snapshots/*/*")
     assert [path.name for path in fetched] == ["config.json"]
@@ -86,7 +92,7 @@ def test_a_model_in_wheels_is_known_before_it_is_converted(tmp_path, monkeypatch
     source = card("demo")
     assert (source.name, source.spec) == ("SmolLM2-135M-Instruct", "demo")
     assert source.weights == "Q4_1, dequantised"
-    assert source.revision == known_models()["demo"]["wheels_revision"]
+    assert source.revision == known_models()["demo"].wheels_revision
     assert (source.heads, source.layers, source.context) == (9, 30, 8192)
     assert not list(tmp_path.iterdir())
 
@@ -130,14 +136,14 @@ def test_wheels_have_no_revision_but_the_original_is_one_hub_id_away(refused):
     assert len(original.revision) == 40
 
 
-UNKNOWN_FIELD = "demo: {hub: a/b, revision: main, depth: 3}"
+UNKNOWN_FIELD = "demo: {repo: a/b, revision: main, depth: 3}"
 
 
-@pytest.mark.parametrize("content", ["demo: {hub: a/b}", "demo: a/b", UNKNOWN_FIELD])
+@pytest.mark.parametrize("content", ["demo: {repo: a/b}", "demo: a/b", UNKNOWN_FIELD])
 def test_a_table_of_models_that_lead_nowhere_is_refused(
     tmp_path, monkeypatch, refused, content
 ):
     monkeypatch.setattr(paths, "DATA", tmp_path)
     path = tmp_path / "models.yaml"
     path.write_text(content)
-    assert refused(known_models.__wrapped__).startswith(f"{path}: ")
+    assert refused(known_models.__wrapped__).startswith(f"{path}: demo")

@@ -38,7 +38,7 @@ def on_disk(monkeypatch):
 
     def load_with(folder, free):
         with monkeypatch.context() as patch:
-            patch.setattr(memory, "free_memory", lambda: free)
+            patch.setattr(memory, "free_memory", lambda *_: free)
             return on_cpu(folder, offload=True)
 
     return load_with
