@@ -59,6 +59,7 @@ It is \boxed{12}.\n\nProblem: What is 5+5?\n\boxed{10}
 It is \boxed{12}.\n**Question 2:** find x. \boxed{10}
 It is \boxed{12}.\n## Problem 2\nWhat is 5+5?\n\boxed{10}
 It is \boxed{12}.\nQ: What is 5+5?\n\boxed{10}
+It is \boxed{12}.\nQ: What is 5+5?\n\boxed{10}\nQ: What is 6+6?\nuser\n
 It is \boxed{12}.\nProblem 2. What is 5+5? \boxed{10}
 It is \boxed{12}.\nuser\nWhat is 5+5?\nassistant\n\boxed{10}
 It is \boxed{12}.\n[INST] What is 5+5? [/INST] \boxed{10}

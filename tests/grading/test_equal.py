@@ -63,6 +63,7 @@ x \in (2,5) | (2,5) | 2 < x < 5 | x>2 \text{ and } x<5
 (-\infty,-1)\cup(4,\infty) ≠ (-1,4) | x<-1 \text{ or } x \ge 4 | (-\infty,-1)
 (3,-4) | \left( 3,-4 \right) | (x,y)=(3,-4) | x=3, y=-4 | x=3 \text{ and } y=-4
 (3,-4) ≠ (-4,3) | 3,-4 | x=-4, y=3
+(3,3) | x=3, y=3 ≠ x=3, y=4
 (1,2,3) | \langle 1,2,3\rangle | [1,2,3] ≠ (1,2) | (3,2,1)
 \begin{pmatrix} 4 \\ 1/2 \end{pmatrix} | \begin{bmatrix} 4 \\ 0.5 \end{bmatrix}
 \begin{pmatrix} 4 \\ 1/2 \end{pmatrix} | (4,\frac12)
