@@ -148,12 +148,19 @@ def _listed_words(spelled: str) -> list[str] | None:
     return sorted(part.strip() for part in parts if part.strip())
 
 
+_POWER = re.compile(r"\^ ?\{? ?(-?\d) ?\}?$")
+
+
 def _unit(gold: str, answer: str) -> bool | None:
-    """Tell known units apart; a unit that is unknown or left out may be any."""
+    """Tell known units apart, and their powers where both are written; a unit that is
+    unknown or left out may be any.
+    """
     expected = split_unit(gold)[1]
     given = split_unit(answer)[1]
-    are_known = KNOWN_UNITS.issuperset(expected + given)
-    differ = expected and given and are_known and expected != given
+    if not (expected and given) or not KNOWN_UNITS.issuperset(expected + given):
+        return None
+    power, other = _POWER.search(gold), _POWER.search(answer)
+    differ = expected != given or (power and other and power[1] != other[1])
     return False if differ else None
 
 

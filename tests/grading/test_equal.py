@@ -40,7 +40,7 @@ x \equiv 5 \pmod{7} | 5 | x \equiv 5 \pmod 7
 18\% | 0.18 | 18 | 18\%
 18 ≠ 0.18
 \$3.25 | 3.25 | 3.25\text{ dollars}
-42\text{ cm}^2 | 42 \text{ square centimeters} | 42 cm^2 | 42 ≠ 42\text{ m}
+42\text{ cm}^2 | 42 \text{ square centimeters} | 42 cm^2 | 42 | 42\text{ cm} ≠ 42\text{ m} | 42\text{ cm}^3 | 42 cm^{3}
 135^\circ | 135 | 135° | 135 degrees | 135^{\circ} ≠ 135 \text{ radians} | 45^\circ
 2\sqrt{5} | \sqrt{20} | 2 \cdot \sqrt5 | 2√5
 2\sqrt{5}\text{ cm} ≠ 2\sqrt{5}\text{ m} | 4.472 | 5\sqrt{2}
