@@ -114,6 +114,7 @@ def test_a_choice_that_leaves_no_problems_is_refused(refused):
         # A tie goes to the lower level.
         ([2, 1], 1, {1: 1}),
         (MATH500, 40, {1: 4, 2: 7, 3: 8, 4: 10, 5: 11}),
+        (MATH500, 50, {1: 4, 2: 9, 3: 11, 4: 13, 5: 13}),
     ],
 )
 def test_a_sample_has_these_levels_whatever_the_order_of_the_file(
