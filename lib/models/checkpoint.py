@@ -23,8 +23,11 @@ ONLY_SHARD = "model.safetensors"  # where there is no index
 ADAPTER = "adapter_config.json"  # of weights that change those of another model
 # How safetensors calls what weights are quantised to.
 QUANTISED = ("I8", "U8", "F8", "F6", "F4")
-# Bytes of a file's beginning and of its end that stand for the whole.
-DIGESTED_BYTES = 1 << 20
+# So many places of a file, of so many bytes each, stand for the whole.
+DIGESTED_PLACES = 512
+DIGESTED_BYTES = 1 << 16
+# What of a checkpoint decides its numbers and answers, beside its shards.
+DIGESTED_FILES = ("config.json", "generation_config.json", "*token*", "*.jinja")
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -156,23 +159,26 @@ def decoder_config(folder: Path) -> dict[str, Any]:
 
 
 def weights_digest(path: Path) -> str:
-    """Return 12 hex digits that stand for a GGUF file, or for a checkpoint's config and
-    shards: of files their names, sizes and both ends, so that gigabytes are not read.
+    """Return 12 hex digits that stand for a GGUF file, or for a checkpoint's shards,
+    configs and tokenizer: of files their names, sizes, and what stands at even
+    distances, so that gigabytes are not read.
 
-    Raises InputError for a folder that lacks either.
+    Raises InputError for a folder that is no checkpoint.
     """
     digest = hashlib.sha256()
     files = [path]
     if path.is_dir():
         require_config(path)
-        digest.update((path / "config.json").read_bytes())
-        files = shards_of(path)
+        small = {file for name in DIGESTED_FILES for file in path.glob(name)}
+        files = [*sorted(filter(Path.is_file, small)), *shards_of(path)]
     for file in files:
         size = file.stat().st_size
         digest.update(file.name.encode())
         digest.update(str(size).encode())
         with open(file, "rb") as content:
-            digest.update(content.read(DIGESTED_BYTES))
+            for place in range(0, size, max(DIGESTED_BYTES, size // DIGESTED_PLACES)):
+                content.seek(place)
+                digest.update(content.read(DIGESTED_BYTES))
             content.seek(-min(DIGESTED_BYTES, size), os.SEEK_END)
             digest.update(content.read())
     return digest.hexdigest()[:12]

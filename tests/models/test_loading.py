@@ -304,20 +304,26 @@ def test_a_model_filled_later_ends_its_answers_as_its_checkpoint_says(tiny_check
 # A file, what it holds then, and whether the digest is another one.
 DIGESTED = [
     ("config.json", "other", True),
+    ("generation_config.json", "{}", True),
+    ("tokenizer.json", "{}", True),
+    ("chat_template.jinja", "{}", True),
+    ("notes.txt", "{}", False),
     ("model.safetensors", "?b..cd", True),
+    ("model.safetensors", "ab.?cd", True),
     ("model.safetensors", "ab..c?", True),
     ("model.safetensors", "ab...cd", True),
     ("other.safetensors", "ab..cd", True),
-    # Gigabytes between both ends are not read.
-    ("model.safetensors", "ab!!cd", False),
+    # Gigabytes between these places are not read.
+    ("model.safetensors", "ab!.!d", False),
 ]
 
 
 @pytest.mark.parametrize("name, content, is_another", DIGESTED)
-def test_a_digest_changes_with_config_names_sizes_and_both_ends(
+def test_a_digest_changes_with_configs_names_sizes_and_some_places_of_shards(
     tmp_path, monkeypatch, name, content, is_another
 ):
-    monkeypatch.setattr(checkpoint, "DIGESTED_BYTES", 2)
+    monkeypatch.setattr(checkpoint, "DIGESTED_BYTES", 1)
+    monkeypatch.setattr(checkpoint, "DIGESTED_PLACES", 2)
     (tmp_path / "config.json").write_text("{}")
     shard = tmp_path / SHARD
     shard.write_text("ab..cd")
