@@ -35,6 +35,8 @@ RECORDED = "settings.json"
 # Settings for which the keys of rows stand: in results/ rows of several may lie side by
 # side.
 IN_KEYS = {"format", "dtype", "levels"}
+# What is asked for: of a profile whose rows the repository keeps, as it was then.
+ASKED = {"models", "limit", "conditions"}
 # Parts whose rows are scores and no answers: what a row says, and the repository's
 # folder.
 SCORED = {
@@ -123,7 +125,7 @@ def recorded_settings(profile: Profile, part: str) -> dict:
     """Return what the repository records of a part that is made under a profile."""
     section = profile.parts[part]
     settings = shared_settings(section, profile.filler, profile.seed)
-    settings |= section.model_dump(include=IN_KEYS, exclude_none=True)
+    settings |= section.model_dump(include=IN_KEYS | ASKED, exclude_none=True)
     del settings["problems"]  # a name, for which the digest stands
     return settings
 
@@ -166,7 +168,12 @@ def _require_recorded(profile: Profile, part: str) -> None:
     path = profile.kept / RECORDED
     every_part = json.loads(read_text(path))
     was = every_part.get(part, {})
-    difference = first_difference(was, recorded_settings(profile, part))
+    now = recorded_settings(profile, part)
+    for name in ("models", "conditions"):
+        # Fewer of them are all there.
+        if set(now[name]) <= set(was.get(name, ())):
+            was[name] = now[name]
+    difference = first_difference(was, now)
     if difference:
         kept = paths.relative_path(profile.kept)
         raise InputError(

@@ -121,6 +121,8 @@ seed | 1 | seed
 filler.mless | "!" | filler.mless
 filler.length | 7 | filler.length
 accuracy.format | plain | format
+accuracy.limit | 7 | limit
+accuracy.conditions | [none, mless, "mless:3"] | conditions
 accuracy.max_new_tokens | 99 | max_new_tokens
 accuracy.dtype | bfloat16 | dtype
 accuracy.levels | [1] | levels
