@@ -28,6 +28,7 @@ try:
     from lib import paths, progress
     from lib.errors import InputError, PartlyDone, Settings
     from lib.profiles import (
+        HALVES,
         Accuracy,
         Likelihood,
         Overrides,
@@ -100,6 +101,11 @@ def reproduce(overrides: Overrides, options: NotebookOptions) -> None:
     """Run the notebooks and print what they found."""
     notebooks = paths.notebooks(options.only)
     profile = _checked(overrides)
+    if options.fresh and options.only and profile.results.is_dir():
+        raise InputError(
+            f"--fresh deletes all of {profile.results}, and --only computes a part of"
+            " it: leave one of them out, or give a new --name"
+        )
     # With the libraries that draw: a refusal does not wait for them.
     from lib import reproduce
 
@@ -202,8 +208,13 @@ def likelihood(options: LikelihoodOptions, likelihood: Likelihood) -> None:
         scores = likelihoods(likelihood, Filler(), options.seed, options.out)
         table = nat_table(scores)
     else:
-        draws = score_draws(likelihood, options.answers, options.out)
         first, *others = map(str, likelihood.conditions)
+        if not {first, *others}.issuperset(HALVES):
+            both = " and ".join(HALVES)
+            raise InputError(
+                f"weights need scores under {both}: name both in --conditions"
+            )
+        draws = score_draws(likelihood, options.answers, options.out)
         table = pass_rate_table(draws, [(condition, first) for condition in others])
     print("nothing to compare" if table.empty else show(table))
     print(f"files: {options.out}/scores.jsonl, run.json")

@@ -82,6 +82,15 @@ accuracy: max_new_tokens is 0: nothing is answered unless elicit asks
 | {pass_rates: {models: [demo], conditions: [none, gap]}}
 pass_rates: conditions must hold mless: weights need how likely an answer
 
+accuracy.sampling | {temperature: 0}
+accuracy.sampling: samples is 8 at temperature 0, where every sample is the same
+
+| {likelihood: {models: [demo], conditions: [none, layers-1-to-31-only]}}
+layers-1-to-31-only: the model has layers 1 to 30
+
+| {likelihood: {models: [org/m@a, org/m@b]}}
+org/m@a and org/m@b are both called m: give each a profile of its own
+
 | {likelihood: {models: [demo], conditions: [none, "arm:mode=code"]}}
 likelihood.conditions.1: arm:mode=code: likelihoods take ARM in mode text
 

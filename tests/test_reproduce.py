@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from lib import paths, reproduce
+from lib.__main__ import main
 from lib.evaluation import of_profile
 from lib.files.whole import write_json
 from lib.plan import Plan
@@ -107,6 +108,18 @@ def test_fresh_measures_what_is_stored_and_begins_with_an_empty_folder(
     assert old.exists() == (not fresh)
     recorded = yaml.safe_load((old.parent / "profile.yaml").read_text())
     assert recorded == load_profile("families").model_dump()
+
+
+def test_fresh_deletes_no_answers_for_the_sake_of_one_notebook(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(paths, "RESULTS", tmp_path)
+    kept = tmp_path / "demo" / "completions.jsonl"
+    kept.parent.mkdir()
+    kept.touch()
+    assert main(["reproduce", "--only", "01", "--fresh"]) == 2
+    assert f"--fresh deletes all of {kept.parent}" in capsys.readouterr().err
+    assert kept.exists()
 
 
 def test_a_profile_without_likelihoods_leaves_their_notebook_out(runs, capsys, refused):

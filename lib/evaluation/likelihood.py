@@ -42,7 +42,7 @@ from lib.evaluation.wanted import prompt_of
 from lib.files.store import opened, read, read_run, require_same
 from lib.models.loading import Loaded, load_without_weights, with_weights
 from lib.models.names import resolve
-from lib.profiles import Likelihood, PassRates
+from lib.profiles import HALVES, Likelihood, PassRates
 from lib.prompts.building import Prompt, format_for
 from lib.prompts.conditions import Condition, Filler
 from lib.prompts.problems import (
@@ -98,7 +98,9 @@ def score_draws(settings: Likelihood, answers: Path, folder: Path) -> pd.DataFra
     rows = read(*answers.glob("completions*.jsonl"))
     drawn = frame(rows)
     asked = [problem.id for problem in problems]
-    drawn = drawn[drawn["problem_id"].isin(asked)]
+    # Weights are over what is drawn under both: what is drawn under others is left out.
+    is_half = drawn["condition"].isin(HALVES)
+    drawn = drawn[is_half & drawn["problem_id"].isin(asked)]
     # In whatever order they were finished.
     drawn = drawn.sort_values(["problem_id", "condition", "sample"])
 
@@ -135,7 +137,8 @@ def score_models(
         with opened(folder, shared, versions(), file=SCORES) as store:
             make = functools.partial(_scored, known)
             store.fill(wanted, make, known.name, "score")
-        rows += [store.rows[key] for key in wanted]
+            scored = store.everything()
+        rows += [scored[key] for key in wanted]
     return rows
 
 

@@ -14,7 +14,7 @@ from lib.errors import InputError
 from lib.evaluation.records import SCORE_FIELDS
 from lib.evaluation.wanted import arm_of, begun_row, key_parts
 from lib.files.whole import settings_key
-from lib.generation.cache import prefill
+from lib.generation.cache import prefill, require_numbers
 from lib.generation.writer import processor_name
 from lib.models.loading import Loaded
 from lib.prompts.batches import in_batches
@@ -67,7 +67,13 @@ def score_key(loaded: Loaded, text: TextToScore) -> str:
 
 
 def require_room(loaded: Loaded, text: TextToScore) -> None:
-    """Raise InputError where a text does not fit behind its prompt."""
+    """Raise InputError where a text does not fit behind its prompt, and for a condition
+    of layers that the model lacks.
+    """
+    if text.condition.deepest > loaded.layers:
+        raise InputError(
+            f"{text.condition}: {loaded.name} has layers 1 to {loaded.layers}"
+        )
     length = len(text.ids)
     if length > loaded.context:
         raise InputError(
@@ -127,7 +133,7 @@ def log_likelihoods(loaded: Loaded, batch: Mapping[str, TextToScore]) -> list[fl
     rows begin with is computed once.
 
     ARM changes the prompts' activations alone, as where texts are generated; the keys
-    seed what it draws.
+    seed what it draws. Raises InputError for NaN.
     """
     texts = list(batch.values())
     model = loaded.model
@@ -153,6 +159,7 @@ def log_likelihoods(loaded: Loaded, batch: Mapping[str, TextToScore]) -> list[fl
     tokens = [token for text in texts for token in text.text]
     ids = torch.tensor(tokens, device=loaded.device)[:, None]
     nats = logits.gather(1, ids)[:, 0] - logits.logsumexp(-1)
+    require_numbers(nats)
     by_text = nats.double().cpu().split(sizes)
     return [float(part.sum()) for part in by_text]
 

@@ -150,6 +150,14 @@ def prefill(
     return cache, output.logits[0].float()
 
 
+def require_numbers(values: torch.Tensor) -> None:
+    """Raise InputError where a model computed NaN, as where float16 runs over."""
+    if values.isnan().any():
+        raise InputError(
+            "the model's numbers run over in this dtype (NaN): take --dtype float32"
+        )
+
+
 def _real(ids: torch.Tensor, changed: list[int] | None) -> torch.Tensor | None:
     """Return the mask that tells ARM which tokens it changes; None without ARM.
 

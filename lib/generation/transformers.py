@@ -18,7 +18,7 @@ import torch
 from lib.arm.moving import Installed, installed
 from lib.attention.function import attending, without_attention
 from lib.attention.steps import Step
-from lib.generation.cache import OwnCache, SlotCache, prefill
+from lib.generation.cache import OwnCache, SlotCache, prefill, require_numbers
 from lib.generation.writer import (
     Completion,
     Request,
@@ -186,8 +186,10 @@ def choose(
     """Return the next token of each row of logits (N, vocabulary).
 
     It is the largest at temperature 0, else a draw from the nucleus `top_p`. Each row
-    draws from its own generator, so that it does not depend on its batch.
+    draws from its own generator, so that it does not depend on its batch. Raises
+    InputError for NaN.
     """
+    require_numbers(logits)
     if sampling.temperature == 0:
         return logits.argmax(-1).tolist()
     probabilities = (logits / sampling.temperature).softmax(-1)

@@ -6,7 +6,6 @@ from typing import Any
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
-from lib.arm.settings import Arm
 from lib.errors import InputError, Settings, validated
 from lib.files.whole import settings_key
 from lib.models.names import Dtype, card, resolve
@@ -94,7 +93,7 @@ def _override(
         section["conditions"] = [
             text
             for text in section["conditions"]
-            if (parse_condition(text).arm or Arm()).layer <= layers
+            if parse_condition(text).deepest <= layers
         ]
     if "limit" in section and "limit" in changes:
         # No smaller run gets more than the profile's.

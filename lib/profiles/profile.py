@@ -4,6 +4,8 @@ cannot run, said before any weights are read.
 
 import os
 import re
+from collections.abc import Collection, Sequence
+from itertools import product
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -166,13 +168,29 @@ def check(profile: Profile) -> None:
     if profile.stored:
         # Nothing runs.
         return
+    _require_own_names(profile.models)
     require_cards(profile.models)
     _check_attention(profile.attention)
     for section in profile.parts.values():
         if isinstance(section, Accuracy):
             check_accuracy(section, profile.filler)
+        else:
+            _require_layers(section.conditions, section.models)
     if asked := profile.likelihood:
         solved_problems(asked.problems, asked.limit, profile.seed)
+
+
+def _require_own_names(specs: Collection[str]) -> None:
+    """Raise InputError for two models that rows and figures would call by one name."""
+    known: dict[str, str] = {}
+    for spec in specs:
+        name = resolve(spec).name
+        if name in known:
+            raise InputError(
+                f"{known[name]} and {spec} are both called {name}: give each a profile"
+                " of its own"
+            )
+        known[name] = spec
 
 
 def _check_attention(attention: Attention) -> None:
@@ -200,9 +218,18 @@ def check_accuracy(accuracy: Accuracy, filler: Filler) -> None:
     exist, a filler too long.
     """
     load_problems(accuracy.problems, levels=accuracy.levels)
+    _require_layers(accuracy.conditions, accuracy.models)
     for known in [card(spec) for spec in accuracy.models]:
         for condition in accuracy.conditions:
             _check_condition(condition, known, accuracy, filler)
+
+
+def _require_layers(conditions: Sequence[Condition], specs: Sequence[str]) -> None:
+    """Raise InputError for a condition of layers that a model lacks."""
+    for condition, spec in product(conditions, specs):
+        last = card(spec).layers
+        if last and condition.deepest > last:
+            raise InputError(f"{condition}: the model has layers 1 to {last}")
 
 
 def _check_condition(
@@ -218,5 +245,3 @@ def _check_condition(
         )
     if condition.arm and accuracy.engine == "vllm":
         raise InputError(f"{condition}: engine vllm does not run ARM: use transformers")
-    if condition.arm and known.layers and condition.arm.layer > known.layers:
-        raise InputError(f"{condition}: the model has layers 1 to {known.layers}")

@@ -12,7 +12,7 @@ from pydantic import (
     model_validator,
 )
 
-from lib.errors import Settings
+from lib.errors import Settings, validated
 from lib.models.names import Dtype, known_models
 from lib.prompts.conditions import Condition, ConditionField, Example, Format
 
@@ -197,7 +197,8 @@ class Accuracy(Variation, Section):
                 own = changes.model_dump()
                 if part == "direct":
                     own |= AT_ONCE
-                runs[part] = Accuracy.model_validate(shared | own)
+                where = f"accuracy.{part}"
+                runs[part] = validated(Accuracy, shared | own, where)
         return runs
 
     @model_validator(mode="after")

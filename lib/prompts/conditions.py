@@ -113,8 +113,8 @@ NO_LAYER = View(1, 0)
 LAYER_1_SILENT = View(1, 1, silent=True)
 # mless shown to the first layers alone, or to those behind them alone.
 OF_LAYERS = re.compile(
-    r"layers?-1(?:-to-(?P<shown>\d+))?-only"
-    r"|(?P<hides>hidden)-from-layers?-1(?:-to-(?P<hidden>\d+))?"
+    r"layers?-1(?:-to-(?P<shown>[1-9]\d*))?-only"
+    r"|(?P<hides>hidden)-from-layers?-1(?:-to-(?P<hidden>[1-9]\d*))?"
 )
 
 
@@ -171,6 +171,12 @@ class Condition(Settings):
         answer.
         """
         return self.view != EVERY_LAYER or bool(self.thought)
+
+    @property
+    def deepest(self) -> int:
+        """The deepest layer that it speaks of."""
+        in_arm = self.arm.layer if self.arm else 1
+        return max(in_arm, self.view.first - 1, self.view.last or 1)
 
     @model_validator(mode="after")
     def _check_fields(self):

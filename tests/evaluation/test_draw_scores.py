@@ -157,6 +157,13 @@ def test_the_command_line_scores_answers_and_prints_points(
     assert len(read(tmp_path / "scores" / "scores.jsonl")) == 24
 
 
+def test_nothing_is_scored_where_no_weights_could_follow(drawn, tmp_path, capsys):
+    options = f"--model demo --conditions none,gap --out {tmp_path / 'scores'}"
+    assert main(f"likelihood {options} --answers {drawn}".split()) == 2
+    assert "weights need scores under none and mless" in capsys.readouterr().err
+    assert not (tmp_path / "scores").exists()
+
+
 def test_what_is_scored_is_not_scored_again(drawn, scored, tmp_path):
     first = scored(drawn, "none", limit=1)
     # The first that the answers' own seed draws, not any of theirs.
@@ -184,6 +191,26 @@ def test_answers_are_scored_only_where_those_to_their_problem_are_divided(
     assert len(read(tmp_path / "scores" / "scores.jsonl")) == 4 * 2
     (row,) = pass_rate_table(draws, [("mless", "none")]).to_dict("records")
     assert (row["n"], row["divided"], row["answers"]) == (2, 1, 4)
+
+
+def test_answers_that_were_drawn_under_other_conditions_are_left_out(
+    altered, scored, tmp_path
+):
+    alone = scored(altered, "none", "mless")
+    rows = read(altered / "completions.jsonl")
+    others = [row | {"key": f"{row['key']}!", "condition": "mful"} for row in rows]
+    keep(altered / "completions.jsonl", [*rows, *others])
+    beside = scored(altered, "none", "mless", folder="beside")
+    pd.testing.assert_frame_equal(beside, alone)
+    assert len(read(tmp_path / "beside" / "scores.jsonl")) == 16
+
+
+def test_scores_are_found_in_a_copy_that_was_set_beside(drawn, scored, tmp_path):
+    first = scored(drawn, "none", "mless")
+    file = tmp_path / "scores" / "scores.jsonl"
+    file.rename(file.with_name("scores-backup.jsonl"))
+    pd.testing.assert_frame_equal(scored(drawn, "none", "mless"), first)
+    assert not file.read_text()
 
 
 def test_weights_of_a_models_own_draws_average_one(draw, scored, tmp_path):

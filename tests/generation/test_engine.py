@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import math
 import re
 from dataclasses import replace
 
@@ -156,6 +157,14 @@ def test_tokens_are_drawn_as_often_as_their_probabilities_say():
     tokens = choose(logits, Sampling(1, temperature=2.0), generators)
     shares = torch.bincount(torch.tensor(tokens), minlength=4) / 4000
     torch.testing.assert_close(shares, probabilities, rtol=0, atol=0.025)
+
+
+@pytest.mark.parametrize("temperature", [0, 1])
+def test_no_token_is_chosen_where_numbers_ran_over(temperature, refused):
+    logits = torch.tensor([[0.0, 1.0], [0.0, math.nan]])
+    generators = [torch.Generator()] * 2
+    message = refused(choose, logits, Sampling(1, temperature), generators)
+    assert "run over in this dtype (NaN): take --dtype float32" in message
 
 
 def test_an_answer_is_drawn_by_its_requests_own_seed(tiny):
