@@ -85,6 +85,9 @@ pass_rates: conditions must hold mless: weights need how likely an answer
 accuracy.sampling | {temperature: 0}
 accuracy.sampling: samples is 8 at temperature 0, where every sample is the same
 
+| {likelihood: {models: [demo], conditions: []}}
+likelihood.conditions: must not be empty, not []
+
 | {likelihood: {models: [demo], conditions: [none, layers-1-to-31-only]}}
 layers-1-to-31-only: the model has layers 1 to 30
 

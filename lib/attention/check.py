@@ -45,6 +45,8 @@ def check_attention(model: PreTrainedModel) -> None:
     refusal = f"model type {family} is not supported"
     if family in COMBINED:
         raise InputError(f"{refusal}: its heads combine several attention matrices")
+    if "hybrid" in (getattr(decoder.config, "layer_types", None) or []):
+        raise InputError(f"{refusal}: its layers mix tokens in a second way, too")
     if not hasattr(decoder, "layers"):
         raise InputError(f"{refusal}: it has no list of decoder layers")
     ids = torch.arange(1, CHECK_TOKENS + 1, device=device_of(model))[None]

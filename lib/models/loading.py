@@ -68,8 +68,16 @@ class Loaded:
 
     @property
     def context(self) -> int:
-        """Positions that prompt, inserted and new tokens share."""
-        return self.model.config.get_text_config().max_position_embeddings
+        """Positions that prompt, inserted and new tokens share.
+
+        With RoPE of the kind longrope they are those of before it was extended: beyond,
+        the longest row of a batch would change the others.
+        """
+        config = self.model.config.get_text_config()
+        rope = getattr(config, "rope_parameters", None) or {}
+        if rope.get("rope_type") == "longrope":
+            return rope["original_max_position_embeddings"]
+        return config.max_position_embeddings
 
     @property
     def label(self) -> str:

@@ -234,6 +234,7 @@ class Likelihood(Section):
 
     conditions: list[Scoring] = Field(
         ["none", "gap", "dilution", "mless"],
+        min_length=1,
         validate_default=True,
         description=CONDITIONS_HELP + "; gap, dilution, layer-1-only, example, bare",
     )

@@ -120,6 +120,20 @@ def test_a_gpu_that_is_not_here_is_refused_before_weights_are_read(
         assert message.startswith("device cuda:1 was asked for, but torch ")
 
 
+def test_a_context_ends_where_longrope_would_begin_to_extend_it(tiny_llama, tmp_path):
+    folder = shutil.copytree(tiny_llama, tmp_path / "long")
+    config = json.loads((folder / "config.json").read_text())
+    width = config["hidden_size"] // config["num_attention_heads"] // 2
+    config["rope_parameters"] |= {
+        "rope_type": "longrope",
+        "original_max_position_embeddings": 64,
+        "long_factor": [2.0] * width,
+        "short_factor": [1.0] * width,
+    }
+    (folder / "config.json").write_text(json.dumps(config))
+    assert load_without_weights(str(folder)).context == 64
+
+
 def test_without_weights_everything_else_is_known(tiny_llama):
     loaded = on_cpu(tiny_llama)
     empty = load_without_weights(str(tiny_llama), device="cuda", dtype="float32")
