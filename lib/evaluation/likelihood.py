@@ -269,12 +269,12 @@ def _require_probabilities(folder: Path, drawn_with: dict) -> None:
     """Raise InputError for answers whose texts were not drawn with a probability."""
     # What was cut off has none at a lower top_p, and what an elicitation or examples
     # lead to is not what would be scored.
-    from_all = drawn_with["temperature"] > 0 and drawn_with["top_p"] == 1
+    from_all = drawn_with.get("temperature", 0) > 0 and drawn_with.get("top_p") == 1
     if not from_all or drawn_with["elicit"] or "examples" in drawn_with:
         raise InputError(
             f"{folder}: weights need answers that were drawn at a temperature above 0,"
             " with top_p = 1 and without elicit and examples: draw them anew: evaluate"
-            " --temperature 0.6 --samples 2 --top-p 1"
+            " --conditions none,mless --temperature 0.6 --samples 2 --top-p 1"
         )
 
 

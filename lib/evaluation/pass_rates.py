@@ -237,10 +237,13 @@ def _effective(logs: pd.DataFrame) -> float:
 
 
 def _of_both_halves(draws: pd.DataFrame) -> pd.DataFrame:
-    """Return the answers to problems of which each half has two or more."""
+    """Return the answers to problems of which each half has two or more, and as many as
+    the other: weights are over an even mixture.
+    """
     sizes = draws.groupby(["problem_id", "drawn_under"]).size()
     halves = sizes.unstack(fill_value=0).reindex(columns=HALVES, fill_value=0)
-    has_enough = halves.min(axis=1) >= 2
+    is_even = halves.min(axis=1) == halves.max(axis=1)
+    has_enough = is_even & (halves.min(axis=1) >= 2)
     return draws[draws["problem_id"].map(has_enough)]
 
 

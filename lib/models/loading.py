@@ -71,13 +71,17 @@ class Loaded:
         """Positions that prompt, inserted and new tokens share.
 
         With RoPE of the kind longrope they are those of before it was extended: beyond,
-        the longest row of a batch would change the others.
+        the longest row of a batch would change the others. Raises InputError where the
+        config names none.
         """
         config = self.model.config.get_text_config()
         rope = getattr(config, "rope_parameters", None) or {}
         if rope.get("rope_type") == "longrope":
             return rope["original_max_position_embeddings"]
-        return config.max_position_embeddings
+        positions = getattr(config, "max_position_embeddings", None)
+        if positions is None:
+            raise InputError(f"{self.spec}: its config.json names no longest context")
+        return positions
 
     @property
     def label(self) -> str:

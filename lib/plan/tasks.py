@@ -37,7 +37,7 @@ class Task(NamedTuple):
     @property
     def left(self) -> int:
         """How many prompts are yet to be run."""
-        return self.prompts - self.stored
+        return max(0, self.prompts - self.stored)
 
 
 def tasks_of(profile: Profile, fresh: bool) -> Iterator[Task]:

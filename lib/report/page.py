@@ -98,7 +98,8 @@ def turned_pair(profile: Profile) -> pd.Series | None:
     first = answers[answers["sample"] == 0]
     without = first[first.condition == "none"]
     slashes = first[first.condition == "mless"]
-    pairs = without.merge(slashes, on=["model", "problem_id"], suffixes=("", "_with"))
+    of_one = ["model", "revision", "dtype", "problem_id"]
+    pairs = without.merge(slashes, on=of_one, suffixes=("", "_with"))
     turned = pairs[pairs.correct != pairs.correct_with]
     lengths = (turned.response + turned.response_with).str.len()
     return None if turned.empty else turned.iloc[lengths.argmin()]

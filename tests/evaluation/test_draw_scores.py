@@ -233,6 +233,7 @@ NO_PROBABILITY = "drawn at a temperature above 0, with top_p = 1 and without eli
     "name, value, message",
     [
         ("temperature", 0, NO_PROBABILITY),
+        ("top_p", None, NO_PROBABILITY),
         ("top_p", 0.9, NO_PROBABILITY),
         ("elicit", True, NO_PROBABILITY),
         ("examples", [], NO_PROBABILITY),

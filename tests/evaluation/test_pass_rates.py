@@ -98,6 +98,12 @@ def test_weights_are_told_of_the_condition_with_fewer_effective_answers(pair):
     assert np.isnan(row["counted"])
 
 
+def test_a_problem_with_more_draws_under_one_condition_is_left_out():
+    draws = four_draws("a", "b")
+    assert row_of(draws)["n"] == 2
+    assert row_of(pd.concat([draws, draws.iloc[-1:]]))["n"] == 1
+
+
 def halves(ratio, slope):
     """Return answers with these log ratios, drawn with chances of another slope."""
     rng = np.random.default_rng(0)

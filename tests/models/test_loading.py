@@ -6,13 +6,21 @@ import json
 import os
 import re
 import shutil
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
 from families import FAMILIES, of_type, on_cpu, save
 from hub_server import point_at
 from safetensors.torch import load_file, save_file
-from transformers import AutoConfig, AutoModel, ByT5Tokenizer, Gemma3TextConfig
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    BloomConfig,
+    ByT5Tokenizer,
+    Gemma3TextConfig,
+)
 
 from lib.models import checkpoint, memory, weights
 from lib.models.loading import cut_config, load, load_without_weights, with_weights
@@ -132,6 +140,13 @@ def test_a_context_ends_where_longrope_would_begin_to_extend_it(tiny_llama, tmp_
     }
     (folder / "config.json").write_text(json.dumps(config))
     assert load_without_weights(str(folder)).context == 64
+
+
+def test_a_config_without_a_longest_context_is_named(tiny_llama, refused):
+    # A family that tells places by the distance alone.
+    model = SimpleNamespace(config=BloomConfig())
+    loaded = replace(on_cpu(tiny_llama), model=model)
+    assert "config.json names no longest context" in refused(lambda: loaded.context)
 
 
 def test_without_weights_everything_else_is_known(tiny_llama):

@@ -182,6 +182,11 @@ SECONDS = {
 }
 
 
+def test_nothing_is_left_where_more_is_stored_than_asked_for():
+    task = tasks.Task("main", "m", prompts=4, stored=6, tokens=1, dtype="float32")
+    assert task.left == 0
+
+
 def test_time_is_that_of_what_is_left(small):
     def seconds(profile):
         planned = make_plan(profile)
