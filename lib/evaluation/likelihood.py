@@ -33,6 +33,7 @@ from lib.evaluation.records import (
     DRAW_SCORE_FIELDS,
     SCORE_FIELDS,
     SCORES,
+    SUMMARY,
     frame,
     run_settings,
     shared_settings,
@@ -95,6 +96,12 @@ def score_draws(settings: Likelihood, answers: Path, folder: Path) -> pd.DataFra
         )
     filler = Filler(**drawn_with["filler"])
     problems = sampling_order(every, drawn_with["seed"])[: settings.limit]
+    if not (answers / SUMMARY).is_file():
+        print(
+            f"{answers} is not whole: what is missing may be what takes long; run its"
+            " command again first",
+            file=sys.stderr,
+        )
     rows = read(*answers.glob("completions*.jsonl"))
     drawn = frame(rows)
     asked = [problem.id for problem in problems]

@@ -205,6 +205,14 @@ def test_answers_that_were_drawn_under_other_conditions_are_left_out(
     assert len(read(tmp_path / "beside" / "scores.jsonl")) == 16
 
 
+def test_answers_of_an_unfinished_run_are_said_to_be_not_whole(altered, scored, capsys):
+    scored(altered, "none", "mless")
+    assert "not whole" not in capsys.readouterr().err
+    (altered / "summary.json").unlink()
+    scored(altered, "none", "mless", folder="again")
+    assert f"{altered} is not whole: what is missing" in capsys.readouterr().err
+
+
 def test_scores_are_found_in_a_copy_that_was_set_beside(drawn, scored, tmp_path):
     first = scored(drawn, "none", "mless")
     file = tmp_path / "scores" / "scores.jsonl"
