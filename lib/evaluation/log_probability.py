@@ -14,7 +14,7 @@ from lib.errors import InputError
 from lib.evaluation.records import SCORE_FIELDS
 from lib.evaluation.wanted import arm_of, begun_row, key_parts
 from lib.files.whole import settings_key
-from lib.generation.cache import prefill, require_numbers
+from lib.generation.cache import prefill, refuse_nan
 from lib.generation.writer import processor_name
 from lib.models.loading import Loaded
 from lib.prompts.batches import in_batches
@@ -159,7 +159,7 @@ def log_likelihoods(loaded: Loaded, batch: Mapping[str, TextToScore]) -> list[fl
     tokens = [token for text in texts for token in text.text]
     ids = torch.tensor(tokens, device=loaded.device)[:, None]
     nats = logits.gather(1, ids)[:, 0] - logits.logsumexp(-1)
-    require_numbers(nats)
+    refuse_nan(nats)
     by_text = nats.double().cpu().split(sizes)
     return [float(part.sum()) for part in by_text]
 

@@ -150,7 +150,7 @@ def prefill(
     return cache, output.logits[0].float()
 
 
-def require_numbers(values: torch.Tensor) -> None:
+def refuse_nan(values: torch.Tensor) -> None:
     """Raise InputError where a model computed NaN, as where float16 runs over."""
     if values.isnan().any():
         raise InputError(

@@ -18,7 +18,7 @@ import torch
 from lib.arm.moving import Installed, installed
 from lib.attention.function import attending, without_attention
 from lib.attention.steps import Step
-from lib.generation.cache import OwnCache, SlotCache, prefill, require_numbers
+from lib.generation.cache import OwnCache, SlotCache, prefill, refuse_nan
 from lib.generation.writer import (
     Completion,
     Request,
@@ -189,7 +189,7 @@ def choose(
     draws from its own generator, so that it does not depend on its batch. Raises
     InputError for NaN.
     """
-    require_numbers(logits)
+    refuse_nan(logits)
     if sampling.temperature == 0:
         return logits.argmax(-1).tolist()
     probabilities = (logits / sampling.temperature).softmax(-1)
