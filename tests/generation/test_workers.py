@@ -31,7 +31,7 @@ SECONDS_TO_END = 120  # after which no process of a run may be left
 LOOPBACK = {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
 # Of so many problems that no run is over before what is to happen to it has.
 OPTIONS = (
-    "--limit 16 --conditions none,mless:5,arm --format plain --max-new-tokens 12"
+    "--limit 64 --conditions none,mless:5,arm --format plain --max-new-tokens 12"
     " --elicit --batch-size 2 --gpus-per-worker 0"
 )
 
