@@ -5,10 +5,16 @@
     run.results, run.figures            # its folders
 
 `sections` are what a profile is made of, `profile` reads one and says what of it cannot
-run, `overrides` changes it, and `options` are how a command line gives all of it.
+run, `overrides` changes it and checks the parameters of notebooks, and `options` are
+how a command line gives all of it.
 """
 
-from lib.profiles.overrides import Overrides, run_profile
+from lib.profiles.overrides import (
+    Overrides,
+    require_known_parameters,
+    require_prompt,
+    run_profile,
+)
 from lib.profiles.profile import (
     Profile,
     check,
@@ -44,5 +50,7 @@ __all__ = [
     "check_accuracy",
     "load_profile",
     "profile_names",
+    "require_known_parameters",
+    "require_prompt",
     "run_profile",
 ]

@@ -1,12 +1,16 @@
-"""A run that differs from its profile: in model, number of problems, dtype, engine."""
+"""What a notebook or the command line gives: a run that differs from its profile in
+model, number of problems, dtype or engine; and the prompt of notebook 00.
+"""
 
+import ast
+from collections.abc import Sequence
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field, NonNegativeInt, PositiveInt
+from pydantic import Field, NonNegativeInt, PositiveInt, StringConstraints
 
-from lib.errors import InputError, Settings, validated
+from lib.errors import InputError, Settings, unknown, validated
 from lib.files.whole import settings_key
 from lib.models.names import Dtype, card, resolve
 from lib.profiles.profile import Profile, load_profile, profile_names
@@ -19,7 +23,10 @@ from lib.profiles.sections import (
     Engine,
     Place,
 )
-from lib.prompts.conditions import parse_condition
+from lib.prompts.conditions import Position, parse_condition
+
+# The first line of the cell that papermill inserts behind a notebook's parameters.
+INJECTED = "# Parameters\n"
 
 
 class Overrides(Settings):
@@ -40,6 +47,48 @@ class Overrides(Settings):
     dtype: Dtype | None = Field(None, description=DTYPE)
     engine: Engine | None = Field(None, description=ENGINE)
     workers: NonNegativeInt | None = Field(None, description=WORKERS)
+
+
+class TypedPrompt(Settings):
+    """The parameters of notebook 00, which shows one prompt."""
+
+    model: str
+    problem: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+    filler: str
+    length: PositiveInt
+    position: Position
+
+
+def require_known_parameters(cells: Sequence[str]) -> None:
+    """Raise InputError if papermill sets a name that the notebook's parameters lack.
+
+    Papermill itself only warns, and the notebook would run with another profile or all
+    problems.
+
+    cells: the sources of the cells run so far, IPython's `In`; the last one makes this
+    call, directly behind the parameters and what papermill inserted behind them.
+    """
+    *_, declared, injected, _ = ["", *cells]
+    if injected.startswith(INJECTED):
+        known = _assigned(declared)
+        for name in _assigned(injected):
+            if name not in known:
+                raise unknown("parameter", name, known)
+
+
+def _assigned(source: str) -> list[str]:
+    """Return the names that a cell of parameters assigns."""
+    statements = ast.parse(source).body
+    assignments = [node for node in statements if isinstance(node, ast.Assign)]
+    return [ast.unparse(target) for node in assignments for target in node.targets]
+
+
+def require_prompt(**parameters: Any) -> None:
+    """Raise InputError for parameters of notebook 00 that cannot be used, before its
+    model is loaded.
+    """
+    typed = validated(TypedPrompt, parameters, "parameters")
+    card(typed.model)
 
 
 def run_profile(profile: str, model=None, limit=None, name=None, **how: Any) -> Profile:

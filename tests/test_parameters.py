@@ -1,0 +1,84 @@
+"""A mistake in a notebook's parameters is one line, before anything is loaded."""
+
+import subprocess
+import sys
+
+import papermill
+import pytest
+from jupyter_client.manager import run_kernel
+
+from lib import paths
+
+TRY_IT = "00_try_it"
+OF_A_PROFILE = [
+    (
+        {"profle": "demo"},
+        "unknown parameter 'profle' (did you mean profile?): choose from profile,"
+        " model, limit, name",
+    ),
+    ({"limit": 0}, "parameters: limit: must be greater than 0, not 0"),
+    ({"limit": "all"}, "parameters: limit: must be a whole number, not 'all'"),
+    ({"profile": "dmo"}, "unknown profile 'dmo' (did you mean demo?): choose from"),
+    ({"model": "dem"}, "unknown model 'dem' (did you mean demo?): give demo"),
+    ({"limit": 5, "name": "demo"}, "name 'demo' is a profile of data/profiles"),
+]
+OF_A_PROMPT = [
+    ({"fller": "!"}, "unknown parameter 'fller' (did you mean filler?): choose from"),
+    ({"model": "dem"}, "unknown model 'dem' (did you mean demo?): give demo"),
+    ({"problem": " "}, "parameters: problem: must not be empty"),
+    ({"filler": 5}, "parameters: filler: must be a text, not 5"),
+    ({"length": 0}, "parameters: length: must be greater than 0, not 0"),
+    ({"position": "middle"}, "parameters: position: must be 'before', 'between'"),
+]
+STEMS = [path.stem for path in paths.notebooks()]
+MISTAKES = [(stem, *mistake) for stem in STEMS for mistake in OF_A_PROFILE]
+MISTAKES += [(TRY_IT, *mistake) for mistake in OF_A_PROMPT]
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    with run_kernel(cwd=paths.ROOT) as client:
+        yield client
+
+
+def first_cells(stem, parameters):
+    """Return the code of a notebook from its parameters to their check, with the cell
+    that papermill inserts between them.
+    """
+    path = paths.NOTEBOOKS / f"{stem}.ipynb"
+    book = papermill.execute_notebook(path, None, parameters, prepare_only=True)
+    return [cell.source for cell in book.cells if cell.cell_type == "code"][:3]
+
+
+@pytest.mark.parametrize("stem, parameters, message", MISTAKES)
+def test_a_mistake_is_one_line_and_loads_nothing(kernel, stem, parameters, message):
+    *before, check = first_cells(stem, parameters)
+    for source in before:
+        assert kernel.execute_interactive(source)["content"]["status"] == "ok"
+    (line,) = kernel.execute_interactive(check)["content"]["traceback"]
+    assert line.startswith(f"error: {message}")
+    loaded = "import sys; assert not {'torch', 'transformers'} & set(sys.modules)"
+    assert kernel.execute_interactive(loaded)["content"]["status"] == "ok"
+
+
+@pytest.mark.parametrize("stem", [TRY_IT, *STEMS])
+def test_what_is_right_passes_whatever_a_reader_ran_before(kernel, stem):
+    given = {"model": "demo"} if stem == TRY_IT else {"profile": "demo", "limit": 5}
+    declared, injected, check = first_cells(stem, given)
+    for source in (declared, injected, check, "more = 1", check, declared, check):
+        assert kernel.execute_interactive(source)["content"]["status"] == "ok"
+
+
+@pytest.mark.parametrize(
+    "stem, typed, message",
+    [
+        ("01_attention_maps", ["-p", "profle", "demo"], OF_A_PROFILE[0][1]),
+        (TRY_IT, ["-p", "length", "0"], "parameters: length: must be greater than 0"),
+    ],
+)
+def test_the_line_is_the_last_that_papermill_prints(tmp_path, stem, typed, message):
+    files = [f"notebooks/{stem}.ipynb", tmp_path / "out.ipynb"]
+    command = [sys.executable, "-m", "papermill", *files, *typed]
+    ran = subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True)
+    assert ran.returncode
+    assert ran.stderr.strip().splitlines()[-1].startswith(f"error: {message}")
