@@ -98,11 +98,16 @@ class Claim(BaseModel):
             raise ValueError(
                 f"unknown measure {self.measure!r}: choose from {', '.join(MEASURES)}"
             )
-        _, names = _measure_arguments(self.measure)
-        if sorted(names) != sorted(self.arguments):
+        signature = inspect.signature(MEASURES[self.measure])
+        tables, names = _measure_arguments(self.measure)
+        try:
+            signature.bind(*tables, **self.arguments)
+        except TypeError:
             raise ValueError(
                 f"measure {self.measure} takes {', '.join(names)} in `with`"
-            )
+            ) from None
+        if self.measure == "compared":
+            network_measures.check_compared(**self.arguments)
         part = self.arguments.get("part", "main")
         if part not in ("main", *PARTS):
             raise ValueError(

@@ -3,11 +3,13 @@
 A public function is what data/claims.yaml names as `measure`; it is given `measured`, a
 Dataset of `lib.measurement.variables` where NaN was not measured. Each returns
 (network, component, problem), with the kind of its numbers (`lib.statistics`) as
-attribute, a mean if none; or it raises Untestable. `lib.claims.answer_measures` has
-those that are given answers and likelihoods.
+attribute, a mean if none; or it raises Untestable. Most claims compare a variable with
+the same one elsewhere: that is `compared`. `lib.claims.answer_measures` has the
+measures of answers and likelihoods.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,8 +17,7 @@ import xarray as xr
 
 from lib.claims.rule import Untestable
 from lib.measurement.network_tables import log_changes
-from lib.measurement.variables import OTHERS, TRAINED
-from lib.statistics.intervals import POINTS
+from lib.measurement.variables import DIMENSIONS, TRAINED
 
 AFFINE = {
     "affine": "one λ, one σ",
@@ -24,37 +25,60 @@ AFFINE = {
     "softmax": "a λ per token",
 }
 
+# By dimension: a label, a list of labels, or {"from": the first of them}.
+Labels = Mapping[str, Any]
 
-def lambdas(
-    measured: xr.Dataset, condition: str, layer: int, heads: str
+
+def compared(
+    measured: xr.Dataset,
+    of: Sequence[str],
+    at: Labels,
+    less: Labels | None = None,
+    over: Labels | None = None,
+    each: str | None = None,
+    times: float = 1,
 ) -> xr.DataArray:
-    """Return lambda of the heads of a layer; heads: mean or each."""
-    values = _selected(measured, "lambda", condition=condition, layer=layer)
-    return _heads(values, heads)
+    """Return variables, by name, at the labels `at`, minus what they are under `less`,
+    divided by what they are under `over`.
 
-
-def lambda_of_span(
-    measured: xr.Dataset, condition: str, layer: int, span: str, query: str
-) -> xr.DataArray:
-    """Return lambda of the tokens of a span from these queries, over a layer's heads.
-
-    lib.measurement.attention says what spans and queries there are.
+    `less` and `over` name only the labels that differ from `at`. The comparison is made
+    for each head by itself; all dimensions but the problems are then averaged, except
+    `each`, every label of which becomes a component. Results are multiplied by `times`.
     """
-    place = {"condition": condition, "layer": layer, "span": span, "query": query}
-    # A ratio of means over heads: one head that gives a span next to nothing would
-    # decide a mean of ratios.
-    over_heads = _selected(measured, "lambda_over_heads", **place)
-    heads = measured.sizes["head"]
-    return _named({f"mean of {heads} heads": over_heads})
+    components = {}
+    for name in of:
+        values = _selected(measured, name, at)
+        if less:
+            values = values - _selected(measured, name, {**at, **less})
+        if over:
+            values = values / _selected(measured, name, {**at, **over})
+        averaged = [d for d in values.dims if d not in ("network", "problem", each)]
+        means = times * values.mean(averaged)
+        if each:
+            components |= _by_label(means, each)
+        else:
+            components[name] = means
+    return _named(components)
 
 
-def lambda_from(measured: xr.Dataset, condition: str, layer: int) -> xr.DataArray:
-    """Return lambda averaged over the heads of a layer and of all that follow it."""
-    first = _selected(measured, "lambda", condition=condition, layer=layer).layer
-    deep = measured["lambda"].sel(condition=condition, layer=measured.layer >= first)
-    last = deep.layer.values.max()
-    mean = deep.mean(["head", "layer"])
-    return _named({f"layers {layer} to {last}": mean})
+def check_compared(
+    of: Sequence[str], at: Labels, each: str | None = None, **others: Any
+) -> None:
+    """Raise ValueError if these arguments of `compared` name a variable that does not
+    exist, or a dimension that one of the variables lacks.
+    """
+    named = {*at, *(others.get("less") or {}), *(others.get("over") or {})}
+    named |= {each} if each else set()
+    for name in of:
+        if name not in DIMENSIONS:
+            choices = ", ".join(DIMENSIONS)
+            raise ValueError(
+                f"unknown variable {name!r} in `of`: choose from {choices}"
+            )
+        lacking = sorted(named - set(DIMENSIONS[name]))
+        if lacking:
+            dims = ", ".join(DIMENSIONS[name])
+            raise ValueError(f"{name} has no dimension {lacking[0]!r}, only {dims}")
 
 
 def filler_attention(measured: xr.Dataset, condition: str, layer: int) -> xr.DataArray:
@@ -64,55 +88,12 @@ def filler_attention(measured: xr.Dataset, condition: str, layer: int) -> xr.Dat
     """
 
     def over_heads(name: str) -> xr.DataArray:
-        values = _selected(measured, name, condition=condition, layer=layer)
-        return values.mean("head")
+        at = {"condition": condition, "layer": layer}
+        return _selected(measured, name, at).mean("head")
 
     level = over_heads("portion")
     evenness = over_heads("flatness") / over_heads("unevenness")
     return _named({"level": level, "evenness": evenness})
-
-
-def after_layer_1(
-    measured: xr.Dataset, variable: str, condition: str, layers: Sequence[int]
-) -> xr.DataArray:
-    """Return by how much a variable's mean over heads is larger than in layer 1, in
-    each of these layers.
-
-    The variable is lambda, irregularity (the deviation over tokens of log(received with
-    / without)) or mass (the share that the insertion takes).
-    """
-    values = _selected(measured, variable, condition=condition, layer=[1, *layers])
-    means = values.mean("head")
-    in_layer_1 = means.sel(layer=1, drop=True)
-    differences = means.sel(layer=layers) - in_layer_1
-    return _each(differences, "layer", "layer {}")
-
-
-def span_differences(
-    measured: xr.Dataset, more: str, less: str, layer: int
-) -> xr.DataArray:
-    """Return by how much two conditions differ in the span that they insert: in the
-    unevenness of its attention, and in the spread of its values.
-    """
-
-    def difference(name: str) -> xr.DataArray:
-        values = _selected(measured, name, condition=[more, less], layer=layer)
-        between = values.sel(condition=more) - values.sel(condition=less)
-        return between.mean("head")
-
-    attention = difference("flatness")
-    vectors = difference("dispersion")
-    return _named({"attention": attention, "values": vectors})
-
-
-def lambda_ratios(
-    measured: xr.Dataset, condition: str, reference: str, layer: int, heads: str
-) -> xr.DataArray:
-    """Return lambda of one condition over that of another; heads: mean or each."""
-    conditions = [condition, reference]
-    values = _selected(measured, "lambda", condition=conditions, layer=layer)
-    ratios = values.sel(condition=condition) / values.sel(condition=reference)
-    return _heads(ratios, heads)
 
 
 def affine_fit(measured: xr.Dataset, form: str) -> xr.DataArray:
@@ -121,7 +102,7 @@ def affine_fit(measured: xr.Dataset, form: str) -> xr.DataArray:
     """
     by_form = {}
     for name, text in AFFINE.items():
-        by_form[text] = _selected(measured, name).mean("head")
+        by_form[text] = _selected(measured, name, {}).mean("head")
     fits = _named(by_form)
     if form != "best":
         return fits.sel(component=[AFFINE[form]])
@@ -143,87 +124,52 @@ def activation_changes(
     """Return log ratios to none of the measures that should rise, and the negative ones
     of those that should fall.
     """
-    conditions = ["none", condition]
-    values = _selected(measured, "measures", layer=layer, condition=conditions)
-    logs = log_changes(values).sel(condition=condition)
-    parts = []
-    if rise:
-        rises = logs.sel(measure=rise)
-        parts.append(_each(rises, "measure", "{} up"))
-    if fall:
-        falls = -logs.sel(measure=fall)
-        parts.append(_each(falls, "measure", "{} down"))
-    return xr.concat(parts, "component")
+    at = {"condition": ["none", condition], "layer": layer}
+    logs = log_changes(_selected(measured, "measures", at)).sel(condition=condition)
+    parts = {}
+    for name in rise:
+        parts[f"{name} up"] = logs.sel(measure=name, drop=True)
+    for name in fall:
+        parts[f"{name} down"] = -logs.sel(measure=name, drop=True)
+    return _named(parts)
 
 
-def class_differences(measured: xr.Dataset, condition: str, layer: int) -> xr.DataArray:
-    """Return the near-zero share of each class of tokens less that of the others, in
-    points.
-    """
-    shares = _selected(measured, "classes", condition=condition, layer=layer)
-    near = POINTS * shares
-    of_others = near.sel({"class": OTHERS}, drop=True)
-    of_classes = near.drop_sel({"class": OTHERS})
-    return _each(of_classes - of_others, "class")
+def _selected(measured: xr.Dataset, name: str, at: Labels) -> xr.DataArray:
+    """Return a variable at these labels.
 
-
-def class_falls(measured: xr.Dataset, condition: str, layer: int) -> xr.DataArray:
-    """Return by how many points a condition lowers the near-zero share of each class.
-
-    The class of the other tokens is left out.
-    """
-    conditions = ["none", condition]
-    values = _selected(measured, "classes", condition=conditions, layer=layer)
-    near = POINTS * values.drop_sel({"class": OTHERS})
-    falls = near.sel(condition="none") - near.sel(condition=condition)
-    return _each(falls, "class")
-
-
-def likeness(measured: xr.Dataset, condition: str, layer: int) -> xr.DataArray:
-    """Return how alike a condition and the slashes change the activations.
-
-    That is the cosine between their changes of the histogram.
-    """
-    values = _selected(measured, "shape", condition=condition, layer=layer)
-    return _named({"histogram": values})
-
-
-def _selected(measured: xr.Dataset, name: str, **labels) -> xr.DataArray:
-    """Return a variable where its dimensions have these labels.
-
-    Raises Untestable where it was not measured.
+    Raises Untestable if it was not measured there.
     """
     if name not in measured:
         raise Untestable(f"the profile measures no {name}")
-    for dim, label in labels.items():
+    labels = {}
+    for dim, label in at.items():
         known = measured[dim].values.tolist()
-        asked_for = np.atleast_1d(label).tolist()
-        missing = set(asked_for) - set(known)
+        if isinstance(label, Mapping):
+            first = label["from"]
+            label = [first, *(later for later in known if later > first)]
+        missing = set(np.atleast_1d(label).tolist()) - set(known)
         if missing:
             text = ", ".join(map(str, known))
             raise Untestable(f"{dim} {min(missing)} was not measured, only {text}")
-    values = measured[name].sel(labels)
+        labels[dim] = label
+    values = measured[name].sel(labels, drop=True)
     if not values.sel(network=TRAINED).notnull().any():
         raise Untestable(f"the profile measures no {name} here")
     return values
 
 
-def _each(values: xr.DataArray, dim: str, text: str = "{}") -> xr.DataArray:
-    """Return the values with a component for each label of an axis, named after it."""
-    names = [text.format(label) for label in values[dim].values]
-    renamed = values.rename({dim: "component"})
-    return renamed.assign_coords(component=names)
+def _by_label(values: xr.DataArray, dim: str) -> dict[str, xr.DataArray]:
+    """Return the values at each label of a dimension; a number is named with the
+    dimension, as "layer 2".
+    """
+    parts = {}
+    for label in values[dim].values.tolist():
+        name = label if isinstance(label, str) else f"{dim} {label}"
+        parts[name] = values.sel({dim: label}, drop=True)
+    return parts
 
 
 def _named(parts: Mapping[str, xr.DataArray]) -> xr.DataArray:
     """Return a component for each of these names."""
     names = pd.Index(list(parts), name="component")
     return xr.concat(parts.values(), names)
-
-
-def _heads(values: xr.DataArray, over: str) -> xr.DataArray:
-    """Return a component for each head, or their mean."""
-    if over == "each":
-        return _each(values, "head", "head {}")
-    heads = values.sizes["head"]
-    return _named({f"mean of {heads} heads": values.mean("head")})

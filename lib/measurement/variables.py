@@ -129,6 +129,11 @@ VARIABLES: dict[str, dict[str, tuple[str, str]]] = {
         ),
     },
 }
+DIMENSIONS = {
+    name: dims.split()
+    for variables in VARIABLES.values()
+    for name, (dims, _) in variables.items()
+}
 
 
 class PlannedStep(NamedTuple):

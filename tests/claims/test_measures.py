@@ -33,7 +33,15 @@ WITHOUT_ID = {name: value for name, value in ENTRY.items() if name != "id"}
         ),
         (
             [ENTRY | {"with": {"layer": 1}}],
-            "measure lambdas takes condition, layer, heads in `with`",
+            "measure compared takes of, at, less, over, each, times in `with`",
+        ),
+        (
+            [ENTRY | {"with": {"of": ["lamda"], "at": {"layer": 1}}}],
+            "unknown variable 'lamda' in `of`: choose from lambda, irregularity",
+        ),
+        (
+            [ENTRY | {"with": {"of": ["lambda"], "at": {}, "less": {"span": "all"}}}],
+            "lambda has no dimension 'span', only network, condition, problem",
         ),
         ([ENTRY | {"range": [None, None]}], "range .* claims nothing"),
         ([ENTRY, ENTRY], "claim dilution is listed twice"),
@@ -55,7 +63,7 @@ def test_later_layers_are_averaged_where_a_problem_went_through_them():
     for layer, ratio in ((5, 1.1), (6, 1.3)):
         lam[:, layer - 1] = np.where(went_deeper, ratio, np.nan)
     row = verdict_on("later-layers", lambdas(lam, 30, layers=6))
-    assert (row.n, row.part) == (24, "layers 5 to 6")
+    assert (row.n, row.part) == (24, "lambda")
     assert row.estimate.effect == pytest.approx(1.2)
 
 
@@ -190,13 +198,13 @@ OF_ONE_TEMPLATE = np.where(np.arange(40) % 25 == 3, 0.5, np.nan)[:, None, None]
         (
             OF_ONE_TEMPLATE,
             1,
-            "mean of 2 heads: 2 problems of 1 templates are too few",
+            "lambda: 2 problems of 1 templates are too few",
         ),
     ],
 )
 def test_a_layer_that_was_not_measured_and_too_few_problems_are_named(
     lam, layer, reason
 ):
-    arguments = {"condition": "mless", "layer": layer, "heads": "mean"}
+    arguments = {"of": ["lambda"], "at": {"condition": "mless", "layer": layer}}
     row = verdict_on("dilution", lambdas(lam), arguments=arguments)
     assert row.reason == reason

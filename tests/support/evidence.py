@@ -11,16 +11,11 @@ from hand_written import sampled
 from lib.claims.claim import load_claims
 from lib.claims.judging import judge
 from lib.evaluation.records import frame
-from lib.measurement.variables import VARIABLES
+from lib.measurement.variables import DIMENSIONS
 
 CLAIMS = {claim.id: claim for claim in load_claims()}
 TEMPLATES = 25
 CONDITIONS = ["none", "mless", "mful"]
-DIMS = {
-    name: dims.split()
-    for variables in VARIABLES.values()
-    for name, (dims, _) in variables.items()
-}
 
 
 def verdict_on(name, evidence, model="m", **changes):
@@ -47,10 +42,10 @@ def dataset(labels, arrays):
     """Return measurements over these labels: the variables that are given, or what is
     broadcast to them.
     """
-    sizes = {name: [len(labels[dim]) for dim in DIMS[name]] for name in arrays}
+    sizes = {name: [len(labels[dim]) for dim in DIMENSIONS[name]] for name in arrays}
     return xr.Dataset(
         {
-            name: (DIMS[name], np.broadcast_to(arrays[name], sizes[name]))
+            name: (DIMENSIONS[name], np.broadcast_to(arrays[name], sizes[name]))
             for name in arrays
         },
         labels,
