@@ -67,6 +67,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/extraction.py
 	$(BIN)/python benchmarks/likelihood.py
 	$(BIN)/python benchmarks/generation.py
+	$(BIN)/python benchmarks/many_problems.py
 
 gpu: $(READY)
 	$(BIN)/python benchmarks/gpu.py

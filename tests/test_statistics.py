@@ -3,6 +3,7 @@ templates, simulations.
 """
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -12,11 +13,11 @@ from scipy import stats
 
 from lib.claims.rule import decide, p_value
 from lib.statistics.intervals import (
+    ClusteredMean,
     clopper_pearson,
     interval,
     mcnemar_exact,
     n_deciding,
-    ratio,
     tango,
 )
 from lib.statistics.p_values import holm, smallest_level
@@ -54,12 +55,10 @@ def test_supported_is_never_reached_where_mcnemar_does_not_reject(n):
 def test_problems_that_repeat_their_template_count_as_one():
     rng = np.random.default_rng(5)
     top = rng.normal(3, 1, 25)
-    bottom = rng.normal(2, 0.2, 25)
     ids = templated(100, 4)
     none = np.zeros(100)
     alike = [
         (interval(top.repeat(4), ids), interval(top)),
-        (ratio(top.repeat(4), bottom.repeat(4), ids), ratio(top, bottom)),
         (interval(none, ids, "share"), interval(none[:25], None, "share")),
     ]
     for repeated, once in alike:
@@ -116,18 +115,6 @@ def test_a_difference_that_one_template_makes_is_none():
     of_one_template = interval(gained, templates, "difference")
     of_many = interval(gained, None, "difference")
     assert of_many.low > 0 >= of_one_template.low
-
-
-def test_a_ratio_of_means_is_known_as_well_as_its_parts_agree():
-    rng = np.random.default_rng(3)
-    denominator = rng.normal(-2, 0.3, 200)
-    noisy = 0.9 * denominator + rng.normal(0, 0.5, 200)
-    resampled = rng.integers(200, size=(2000, 200))
-    drawn = noisy[resampled].mean(1) / denominator[resampled].mean(1)
-    low, high = np.quantile(drawn, [0.025, 0.975])
-    share = ratio(noisy, denominator)
-    assert ends(share) == pytest.approx((low, high), abs=0.005)
-    assert share.estimate == pytest.approx(noisy.mean() / denominator.mean())
 
 
 # An estimate, the ends of its interval, and how they are told.
@@ -254,6 +241,31 @@ def test_the_largest_column_is_held_against_what_random_signs_of_the_rows_give()
 def test_an_interval_keeps_to_the_unit_of_its_values(scale):
     expected = scale * np.array(ends(interval(TAILED)))
     assert ends(interval(scale * TAILED)) == pytest.approx(expected)
+
+
+@given(st.lists(st.integers(1, 30), min_size=2, max_size=40))
+def test_degrees_of_freedom_are_those_of_the_whole_covariance_matrix(sizes):
+    shares = np.array(sizes) / sum(sizes)
+    apart = np.eye(len(sizes)) - shares[:, None] - shares + (shares**2).sum()
+    covariance = shares[:, None] * apart * shares
+    weights = 1 / (1 - shares)
+    expected = (weights * np.diag(covariance)).sum()
+    variance = weights @ covariance**2 @ weights
+    problems = np.repeat(np.arange(len(sizes)), sizes)
+    mean = ClusteredMean(np.zeros(len(problems)), problems)
+    assert mean.freedom == pytest.approx(expected**2 / variance, rel=1e-9)
+
+
+def test_the_memory_of_a_statistic_does_not_grow_with_the_square_of_the_problems():
+    n = 8000  # whose square in float64 is half a gigabyte
+    values = np.arange(3 * n).reshape(n, 3) % 7.0
+    tracemalloc.start()
+    for kind in ("mean", "largest"):
+        interval(values, None, kind)
+    roc_values(values[:, 0], values[:, 1] > 3)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 200e6
 
 
 def test_an_area_has_delongs_error():

@@ -16,7 +16,13 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
-from lib.statistics.intervals import ALPHA, ENOUGH, Interval, clusters_of, interval
+from lib.statistics.intervals import (
+    ALPHA,
+    ENOUGH,
+    ClusteredMean,
+    Interval,
+    clusters_of,
+)
 from lib.statistics.p_values import smallest_level
 
 # The rate of either wrong verdict that the simulations hold every rule to.
@@ -69,16 +75,17 @@ def parts_of(values: xr.DataArray) -> dict[str, tuple]:
 
 def decide(parts: Parts, low: float = -inf, high: float = inf) -> Decision:
     """Return the verdict on parts that are all claimed to lie between low and high."""
-    intervals = {label: interval(*part) for label, part in parts.items()}
+    means = {label: ClusteredMean(*part) for label, part in parts.items()}
+    intervals = {label: mean.interval() for label, mean in means.items()}
     holds: list[str] = []
     refuted: list[str] = []
     few = [label for label, shown in intervals.items() if shown.n < ENOUGH]
     if not few:  # a claim with a part of too few problems is not decided
         alpha = ALPHA / len(parts)
-        for label, part in parts.items():
+        for label, mean in means.items():
             if lies_inside(intervals[label], low, high):
                 holds.append(label)
-            if lies_outside(interval(*part, alpha=alpha), low, high):
+            if lies_outside(mean.interval(alpha), low, high):
                 refuted.append(label)
 
     if len(holds) == len(parts):

@@ -8,8 +8,8 @@ were taken, shares and differences are means that keep to the scale.
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
-from math import ceil, inf, isnan, nan, sqrt
+from functools import cached_property, lru_cache
+from math import ceil, isnan, nan, sqrt
 from statistics import NormalDist
 from typing import Any
 
@@ -22,6 +22,7 @@ ENOUGH = 20  # problems: what is constant over fewer shows nothing of how it var
 POINTS = 100  # shares and differences are in percent and its points
 LOWEST = {"share": 0, "difference": -POINTS}  # the highest is POINTS
 RESAMPLES = 10_000
+SIGNS_AT_ONCE = 1 << 22  # of resamples: 32 MiB
 Z_ALPHA = NormalDist().inv_cdf(0.975)  # of a two-sided test at 5 %
 Z_POWER = NormalDist().inv_cdf(0.8)  # of a power of 80 %
 
@@ -45,55 +46,94 @@ def interval(
 ) -> Interval:
     """Return the estimate of values (N,), with the ends of its interval.
 
-    Each end misses the truth with a chance of alpha / 2. `problems` are the ids of the
-    N problems, None: all independent. A mean may have K columns (N, K), each with an
-    interval; a largest has C (N, C), from which it chooses. Raises ValueError for no
-    values, NaN or infinity.
+    `ClusteredMean` describes the arguments, and gives intervals of several levels.
     """
-    values = np.asarray(values, dtype=float)
-    if values.ndim not in (1, 2) or values.size == 0 or not np.isfinite(values).all():
-        raise ValueError(
-            f"expected finite values of shape (N,) or (N, K), not {values.shape}"
-        )
-    clusters = np.arange(len(values)) if problems is None else clusters_of(problems)
-    sizes = np.bincount(clusters)
-    mean, error, skew = _moments(values, clusters)
+    return ClusteredMean(values, problems, kind).interval(alpha)
 
-    # Longer on the side of the longer tail: by thrice Johnson's correction (JASA
-    # 73:536), since few values show less skewness than their distribution has; never
-    # shorter, since chance gives some.
-    t = _quantile(tuple(sizes.tolist()), alpha)
-    longer = 3 * skew * error * (1 + 2 * t**2) / 6
-    low = mean - t * error + np.minimum(longer, 0)
-    high = mean + t * error + np.maximum(longer, 0)
 
-    if kind == "largest":
-        best = mean.argmax()
-        chance = _largest_by_chance(values, clusters, alpha)
-        mean, low, high = mean[best], mean[best] - chance, high.max()
-        error = error[best]
-    elif kind in LOWEST:
-        # The ends of the scale, where the problems cannot say.
-        low = np.fmax(low, LOWEST[kind])
+class ClusteredMean:
+    """The mean of values (N,) over N problems, from which intervals of any level are
+    made in time and memory linear in N.
+
+    `problems` are the problems' ids; None: all are independent. A mean may have K
+    columns (N, K), each with an interval; a largest has C (N, C), from which it
+    chooses. Raises ValueError for no values, NaN or infinity.
+    """
+
+    def __init__(
+        self, values: ArrayLike, problems: ArrayLike | None = None, kind: str = "mean"
+    ):
+        values = np.asarray(values, dtype=float)
+        has_shape = values.ndim in (1, 2) and values.size > 0
+        if not has_shape or not np.isfinite(values).all():
+            raise ValueError(
+                f"expected finite values of shape (N,) or (N, K), not {values.shape}"
+            )
+        independent = np.arange(len(values))
+        self.values = values
+        self.kind = kind
+        self.clusters = independent if problems is None else clusters_of(problems)
+        self.sizes = np.bincount(self.clusters)
+        self.freedom = _degrees_of_freedom(self.sizes)
+        self.mean, self.error, self.skew = _moments(values, self.clusters)
+
+    def interval(self, alpha: float = ALPHA) -> Interval:
+        """Return the interval of which each end misses the truth with a chance of
+        alpha / 2.
+        """
+        n = len(self.values)
+        low, high = self._students_ends(alpha)
+        if self.kind == "largest":
+            best = self.mean.argmax()
+            mean = self.mean[best]
+            by_chance = np.quantile(self._largest_by_chance, 1 - alpha / 2)
+            return Interval(mean, mean - by_chance, high.max(), self.error[best], n)
+        if self.kind in LOWEST:
+            low, high = self._ends_on_the_scale(alpha, low, high)
+        return Interval(self.mean, low, high, self.error, n)
+
+    def _students_ends(self, alpha: float) -> tuple[Any, Any]:
+        """Return the ends of Student's interval, longer on the side of the longer tail.
+
+        By thrice Johnson's correction (JASA 73:536), since few values show less
+        skewness than their distribution has; never shorter, since chance gives some.
+        """
+        t = scipy.special.stdtrit(self.freedom, 1 - alpha / 2)
+        longer = 3 * self.skew * self.error * (1 + 2 * t**2) / 6
+        low = self.mean - t * self.error + np.minimum(longer, 0)
+        high = self.mean + t * self.error + np.maximum(longer, 0)
+        return low, high
+
+    def _ends_on_the_scale(self, alpha: float, low: Any, high: Any) -> tuple[Any, Any]:
+        """Return the ends for a share or a difference, of which Student's are given.
+
+        Single answers have an interval for counts. The ends are those of the scale
+        where the problems are too few to say.
+        """
+        lowest = LOWEST[self.kind]
+        low = np.fmax(low, lowest)
         high = np.fmin(high, POINTS)
-        if np.isin(values, (LOWEST[kind], 0, POINTS)).all():  # single answers
-            if kind == "share":
-                low, high = _share(values, sizes, alpha)
-            else:
-                low, high = _difference(values, sizes, alpha, low, high)
-    return Interval(mean, low, high, error, len(values))
+        if not np.isin(self.values, (lowest, 0, POINTS)).all():
+            return low, high
+        if self.kind == "share":
+            return _share(self.values, self.sizes, alpha)
+        return _difference(self.values, self.sizes, alpha, low, high)
 
+    @cached_property
+    def _largest_by_chance(self) -> np.ndarray:
+        """What the largest mean of C columns reaches by choosing alone (RESAMPLES,).
 
-def _largest_by_chance(values: np.ndarray, clusters: np.ndarray, alpha: float) -> float:
-    """Return what the largest mean of C columns (N, C) reaches by choosing alone.
-
-    The clusters' sums get random signs; max-T.
-    """
-    count = clusters.max() + 1
-    sums = np.zeros((count, values.shape[1]))
-    np.add.at(sums, clusters, values)
-    largest = (_signs(count) @ sums).max(1)
-    return np.quantile(largest, 1 - alpha / 2) / len(values)
+        The clusters' sums get random signs (max-T), a block of resamples at a time.
+        """
+        sums = _cluster_sums(self.values, self.clusters)
+        random = np.random.default_rng(0)
+        largest = []
+        size = max(1, SIGNS_AT_ONCE // len(sums))
+        for begin in range(0, RESAMPLES, size):
+            shape = min(size, RESAMPLES - begin), len(sums)
+            signs = random.choice([-1.0, 1.0], size=shape)
+            largest.append((signs @ sums).max(1))
+        return np.concatenate(largest) / len(self.values)
 
 
 def clusters_of(problems: ArrayLike) -> np.ndarray:
@@ -107,20 +147,6 @@ def clusters_of(problems: ArrayLike) -> np.ndarray:
         template = parts[:2] if parts[0] == "embedded" else parts
         names.append("/".join(template))
     return np.unique(names, return_inverse=True)[1]
-
-
-def ratio(
-    numerator: ArrayLike, denominator: ArrayLike, problems: ArrayLike | None = None
-) -> Interval:
-    """Return mean(numerator) / mean(denominator) of paired (N,) values.
-
-    Its interval is that of its linearisation.
-    """
-    top = np.asarray(numerator, dtype=float)
-    bottom = np.asarray(denominator, dtype=float)
-    whole = top.mean() / bottom.mean()
-    linear = whole + (top - whole * bottom) / bottom.mean()
-    return interval(linear, problems)
 
 
 def _moments(values: np.ndarray, clusters: np.ndarray) -> tuple[Any, Any, Any]:
@@ -141,8 +167,7 @@ def _moments(values: np.ndarray, clusters: np.ndarray) -> tuple[Any, Any, Any]:
     # What differs by rounding alone does not vary.
     constant = np.ptp(values, 0) <= 1e-12 * np.abs(values).max(0)
     deviations = np.where(constant, 0, values - mean)
-    sums = np.zeros((len(sizes), *values.shape[1:]))
-    np.add.at(sums, clusters, deviations)
+    sums = _cluster_sums(deviations, clusters)
     weights = 1 / (1 - sizes / n)
     error = np.sqrt(np.tensordot(weights, sums**2, 1)) / n
     error = np.where(constant & (n < ENOUGH), nan, error)
@@ -153,23 +178,37 @@ def _moments(values: np.ndarray, clusters: np.ndarray) -> tuple[Any, Any, Any]:
     return mean, error, skew
 
 
-@lru_cache(maxsize=10_000)  # slow, and asked for again and again
-def _quantile(sizes: tuple[int, ...], alpha: float) -> float:
-    """Return Student's two-sided quantile for a mean over clusters of these sizes.
+def _cluster_sums(values: np.ndarray, clusters: np.ndarray) -> np.ndarray:
+    """Return the sum of the values (N,) or (N, K) of each cluster."""
+    sums = np.zeros((clusters.max() + 1, *values.shape[1:]))
+    np.add.at(sums, clusters, values)
+    return sums
 
-    Clusters of equal size have as many degrees of freedom as there are, less 1.
+
+def _degrees_of_freedom(sizes: np.ndarray) -> float:
+    """Return Student's degrees of freedom of a mean over clusters of these sizes.
+
+    They are those of Bell and McCaffrey (2002) where clusters have independent effects
+    of equal variance, of which the mean is taken off: the covariance of the weighted
+    sums of clusters i and j is s_i s_j (c - s_i - s_j), on the diagonal plus s_i², with
+    s the shares of the problems and c the sum of their squares. The traces of it and of
+    its square are sums over clusters. Clusters of equal size have as many degrees as
+    there are clusters, less 1; one cluster has none (NaN).
     """
     if len(sizes) < 2:
-        return inf
-    shares = np.array(sizes) / sum(sizes)
-    # What the effects of the clusters have left when their mean is taken off.
-    apart = np.eye(len(sizes)) - shares[:, None] - shares + (shares**2).sum()
-    covariance = shares[:, None] * apart * shares
+        return nan
+    shares = sizes / sizes.sum()
     weights = 1 / (1 - shares)
-    expected = (weights * np.diag(covariance)).sum()
-    variance = weights @ covariance**2 @ weights
-    freedom = expected**2 / variance
-    return float(scipy.stats.t.ppf(1 - alpha / 2, freedom))
+    c = (shares**2).sum()
+    expected = (weights * shares**2 * (1 + c - 2 * shares)).sum()
+
+    # Over all i and j as if none were equal, then what the diagonal has beside it.
+    power = [(weights * shares**k).sum() for k in (2, 3, 4)]
+    pairs = c**2 * power[0] ** 2 - 4 * c * power[0] * power[1]
+    pairs += 2 * power[0] * power[2] + 2 * power[1] ** 2
+    on_diagonal = (1 + c - 2 * shares) ** 2 - (c - 2 * shares) ** 2
+    variance = pairs + (weights**2 * shares**4 * on_diagonal).sum()
+    return float(expected**2 / variance)
 
 
 def _share(values: np.ndarray, sizes: np.ndarray, alpha: float) -> tuple[float, float]:
@@ -203,11 +242,6 @@ def _difference(
     if len(sizes) < len(values):
         ends += [low, high]
     return min(ends), max(ends)
-
-
-@lru_cache(maxsize=1)
-def _signs(n: int) -> np.ndarray:
-    return np.random.default_rng(0).choice([-1.0, 1.0], size=(RESAMPLES, n))
 
 
 @lru_cache(maxsize=10_000)

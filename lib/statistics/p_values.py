@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lib.statistics.intervals import Interval, interval
+from lib.statistics.intervals import ClusteredMean, Interval
 
 # A p-value is told between these two.
 SMALLEST_P = 1e-6
@@ -21,13 +21,14 @@ def smallest_level(reached: Callable[[Interval], Any], *part: Any) -> float:
     a logarithmic scale from 1e-6 to 0.99, exact to a hundredth of it; 1 if not even
     0.99 reaches it.
     """
+    mean = ClusteredMean(*part)
     below = SMALLEST_P
     above = LARGEST_P
-    if not reached(interval(*part, alpha=above)):
+    if not reached(mean.interval(above)):
         return 1.0
     while above / below > 1.01:
         middle = sqrt(below * above)
-        if reached(interval(*part, alpha=middle)):
+        if reached(mean.interval(middle)):
             above = middle
         else:
             below = middle

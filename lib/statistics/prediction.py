@@ -10,17 +10,21 @@ def roc_values(x: np.ndarray, right: np.ndarray) -> np.ndarray:
     The mean has the area's standard error too.
     """
     wrong = ~right
-    # (right, wrong): 1 where the two are in order, 0.5 for a tie.
-    apart = x[right][:, None] - x[wrong]
-    in_order = np.sign(apart) / 2 + 0.5
-    area = in_order.mean()
-
-    of_right = in_order.mean(1) - area
-    of_wrong = in_order.mean(0) - area
+    # Of each right one, with how many wrong ones it is in order, half of a tie; of each
+    # wrong one likewise.
+    of_right = _below(x[right], x[wrong]) / wrong.sum()
+    of_wrong = 1 - _below(x[wrong], x[right]) / right.sum()
+    area = of_right.mean()
     values = np.empty(len(x))
-    values[right] = area + of_right * len(x) / right.sum()
-    values[wrong] = area + of_wrong * len(x) / wrong.sum()
+    values[right] = area + (of_right - area) * len(x) / right.sum()
+    values[wrong] = area + (of_wrong - area) * len(x) / wrong.sum()
     return values
+
+
+def _below(x: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return for each x how many of the others are below it, half of a tie."""
+    ranked = np.sort(others)
+    return (ranked.searchsorted(x) + ranked.searchsorted(x, "right")) / 2
 
 
 def logistic_slopes(x: np.ndarray, right: np.ndarray) -> np.ndarray:
