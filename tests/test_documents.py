@@ -34,9 +34,9 @@ h1 { font-size: 14pt } h1, h2, p, ul, table { margin: 0 0 1.5mm }"""
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
 
-def code(language):
-    """Return the examples of all documents in a language."""
-    everything = "\n".join(TEXTS.values())
+def code(language, documents=tuple(TEXTS)):
+    """Return the examples of documents in a language."""
+    everything = "\n".join(TEXTS[name] for name in documents)
     return [text for name, text in CODE.findall(everything) if name == language]
 
 
@@ -142,12 +142,24 @@ def test_a_command_is_understood(command):
 
 
 def test_measurements_are_read_as_the_example_says():
-    (text,) = code("python")
+    (text,) = code("python", ["running.md"])
     names: dict = {}
     exec(text, names)
     lam = names["found"]["lambda"].sel(network="trained", condition="mless", layer=1)
     assert lam.sizes["head"] == 9
     assert lam.notnull().all()
+
+
+def test_the_example_of_weighted_answers_finds_a_difference(capsys):
+    (text,) = code("python", ["weighted_pass_rates.md"])
+    names: dict = {}
+    exec(text, names)
+    assert capsys.readouterr().out
+    # In truth it is 5.5 points, by integration over the log ratio.
+    result = names["result"]
+    assert result.difference.low < 5.5 < result.difference.high
+    assert result.slope.low < 1 < result.slope.high
+    assert len(text.splitlines()) <= 14
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)

@@ -30,8 +30,8 @@ import pandas as pd
 from lib.errors import InputError
 from lib.evaluation.answer_tables import mean_and_ends
 from lib.profiles import HALVES
+from lib.statistics import importance_weighting
 from lib.statistics.intervals import POINTS, interval
-from lib.statistics.prediction import logistic_slopes
 
 # The pair whose pass rates can be counted too.
 COUNTABLE = ("mless", "none")
@@ -41,7 +41,6 @@ COUNTABLE = ("mless", "none")
 # ratios like |Y| to the power of 1.6). How far log p varies does not tell: with a
 # spread of 0.8 nats it covers 81 % for these ratios and 97 % for normal ones.
 LEAST_EFFECTIVE = 0.5
-LEAST_PROBLEMS = 5  # whose answers tell a slope
 DRAW_FIELDS = ["model", "problem_id", "drawn_under", "sample", "right", "finish_reason"]
 POINT_ENDS = ["points", "low", "high"]
 COUNTED_ENDS = ["counted", "counted_low", "counted_high"]
@@ -81,9 +80,10 @@ def is_divided(answers: pd.DataFrame) -> pd.Series:
     """Return for each answer whether those to its problem, by the same model, are
     partly right and partly wrong: only then does its weight count.
     """
-    right = answers["right"].astype(float)
-    rates = right.groupby([answers["model"], answers["problem_id"]]).transform("mean")
-    return rates.between(0, 1, inclusive="neither")
+    problem = answers.groupby(["model", "problem_id"]).ngroup().to_numpy()
+    right = answers["right"].to_numpy(dtype=float)
+    mixed = importance_weighting.mixed(right, problem)
+    return pd.Series(mixed, index=answers.index)
 
 
 def point_differences(draws: pd.DataFrame, more: str, less: str) -> pd.Series:
@@ -106,7 +106,7 @@ def point_differences(draws: pd.DataFrame, more: str, less: str) -> pd.Series:
             f"{unscored} answers that decide are not scored under {more} and {less}:"
             " score them, too"
         )
-    effective = _effective(logs)
+    effective = importance_weighting.effective_sample_size(logs.to_numpy())
     if effective < LEAST_EFFECTIVE * len(logs):
         raise InputError(
             f"the weights of answers explode between {more} and {less}: {effective:.0f}"
@@ -117,17 +117,20 @@ def point_differences(draws: pd.DataFrame, more: str, less: str) -> pd.Series:
 
 
 def weighted(draws: pd.DataFrame, more: str, less: str) -> pd.Series:
-    """Return the difference of the pass rates by the answers' weights, in points by
+    """Return the importance-weighted difference of the pass rates, in points by
     problem.
     """
     deciding = draws[is_divided(draws)]
-    weights = np.exp(_log_weights(deciding, more, less))
-    change = weights[more] - weights[less]
-    advantage = deciding["right"].astype(float) - _baselines(deciding)
-    points = POINTS * advantage * change
-    by_problem = points.groupby(deciding["problem_id"], sort=False).mean()
+    problem, divided = pd.factorize(deciding["problem_id"])
+    shares = importance_weighting.differences(
+        deciding["right"].to_numpy(dtype=float),
+        _log_weights(deciding, less, more).to_numpy(),
+        deciding["drawn_under"].eq(HALVES[1]).to_numpy(dtype=int),
+        problem,
+    )
+    points = pd.Series(POINTS * shares, index=divided)
     every_problem = pd.Index(draws["problem_id"].drop_duplicates())
-    return by_problem.reindex(every_problem, fill_value=0.0)
+    return points.reindex(every_problem, fill_value=0.0)
 
 
 def counted(draws: pd.DataFrame) -> pd.Series:
@@ -186,7 +189,7 @@ def _estimates(
     draws: pd.DataFrame, logs: pd.DataFrame, more: str, less: str
 ) -> dict[str, object]:
     """Return what a row of `pass_rate_table` says of a pair; logs: `_log_weights`."""
-    effective = _effective(logs)
+    effective = importance_weighting.effective_sample_size(logs.to_numpy())
     largest = np.exp(logs.to_numpy().max(initial=-np.inf))
     spread = (logs[more] - logs[less]).std()
     row: dict[str, object] = {"effective": effective}
@@ -206,34 +209,20 @@ def slope_of_halves(draws: pd.DataFrame) -> tuple[float, float, float]:
     A logistic regression over all answers that are scored. Given an answer, the chance
     that it was drawn under mless is p_mless / (p_none + p_mless), so that the slope is
     1 where answers were drawn with the chances that they are scored with, which weights
-    presuppose. NaN where no half, or one alone, is scored, of fewer problems than
-    LEAST_PROBLEMS, and where the ratios alone tell the halves apart: no slope is steep
-    enough for that.
+    presuppose. NaN where no half, or one alone, is scored, of too few problems, and
+    where the ratios alone tell the halves apart: no slope is steep enough for that.
     """
     nats = draws.reindex(columns=list(HALVES))
     ratio = (nats["mless"] - nats["none"]).to_numpy()
     is_scored = ~np.isnan(ratio)
     scored = draws[is_scored]
-    under_mless = (scored["drawn_under"] == "mless").to_numpy()
-    ratio = ratio[is_scored]
-    is_one_half = under_mless.all() or not under_mless.any()
-    if is_one_half or scored["problem_id"].nunique() < LEAST_PROBLEMS:
+    under_mless = scored["drawn_under"].eq("mless").to_numpy()
+    slopes = importance_weighting.slope_values(ratio[is_scored], under_mless)
+    enough = importance_weighting.MIN_PROBLEMS
+    if np.isnan(slopes).any() or scored["problem_id"].nunique() < enough:
         return np.nan, np.nan, np.nan
-    more, less = ratio[under_mless], ratio[~under_mless]
-    if more.min() >= less.max() or less.min() >= more.max():
-        return np.nan, np.nan, np.nan
-    slopes = logistic_slopes(ratio, under_mless)
     mean = interval(slopes, scored["problem_id"])
     return mean.estimate, mean.low, mean.high
-
-
-def _effective(logs: pd.DataFrame) -> float:
-    """Return how many answers of equal weights would tell as much, under the condition
-    that has fewer; 0 without any answer. logs: `_log_weights`.
-    """
-    weights = np.exp(logs)
-    by_condition = weights.sum() ** 2 / (weights**2).sum()
-    return float(np.nan_to_num(by_condition.min()))
 
 
 def _of_both_halves(draws: pd.DataFrame) -> pd.DataFrame:
@@ -248,29 +237,12 @@ def _of_both_halves(draws: pd.DataFrame) -> pd.DataFrame:
 
 
 def _log_weights(draws: pd.DataFrame, more: str, less: str) -> pd.DataFrame:
-    """Return log p under two conditions less log p of the mixture that the answers come
-    from; NaN where an answer is not scored.
+    """Return log p under two conditions minus log p of the mixture that the answers
+    come from; NaN for an answer that is not scored.
     """
     nats = draws.reindex(columns=list({*HALVES, more, less}))
-    with np.errstate(invalid="ignore"):  # NaN, of which numpy warns
-        mixture = np.logaddexp(nats[HALVES[0]], nats[HALVES[1]]) - np.log(2)
-    return nats[[more, less]].sub(mixture, axis=0)
-
-
-def _baselines(draws: pd.DataFrame) -> pd.Series:
-    """Return for each answer the pass rate of the problem's other answers.
-
-    Both halves count alike, whichever the answer is from. Else its expectation would
-    differ between the halves, and the estimate of their difference would shrink.
-    """
-    right = draws["right"].astype(float)
-    half = right.groupby([draws["problem_id"], draws["drawn_under"]])
-    own_total = half.transform("sum")
-    own_size = half.transform("size")
-    problem = right.groupby(draws["problem_id"])
-    other_total = problem.transform("sum") - own_total
-    other_size = problem.transform("size") - own_size
-
-    in_own_half = (own_total - right) / (own_size - 1)
-    in_other_half = other_total / other_size
-    return (in_own_half + in_other_half) / 2
+    pair = [more, less]
+    logs = importance_weighting.log_weights(
+        nats[pair].to_numpy(), nats[list(HALVES)].to_numpy()
+    )
+    return pd.DataFrame(logs, index=draws.index, columns=pair)

@@ -1,7 +1,6 @@
 """How well a number of each problem tells which problems are answered right."""
 
 import numpy as np
-import scipy
 
 
 def roc_values(x: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -25,20 +24,3 @@ def _below(x: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Return for each x how many of the others are below it, half of a tie."""
     ranked = np.sort(others)
     return (ranked.searchsorted(x) + ranked.searchsorted(x, "right")) / 2
-
-
-def logistic_slopes(x: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return (N,): the slope of a logistic regression with each problem's influence.
-
-    The mean is the slope, and the standard error of the mean is the slope's (the
-    sandwich estimator).
-    """
-    design = np.stack([np.ones_like(x), x - x.mean()], axis=1)  # (N, 2)
-    beta = np.zeros(2)
-    for _ in range(50):  # Newton's method, which needs about 7
-        chance = scipy.special.expit(design @ beta)
-        curvature = design.T @ (design * (chance * (1 - chance))[:, None])
-        gradients = design * (right - chance)[:, None]  # (N, 2)
-        influence = np.linalg.pinv(curvature) @ gradients.T  # (2, N)
-        beta = beta + influence.sum(1)
-    return beta[1] + len(x) * influence[1]

@@ -1,0 +1,310 @@
+"""The difference in accuracy between two prompts, from one importance-weighted sample.
+
+Half of the answers to each problem are drawn under a first prompt and half under a
+second one, so that they are a sample from the even mixture of both (the balance
+heuristic: Veach and Guibas 1995, SIGGRAPH; Owen and Zhou 2000, JASA 95:135). The
+accuracy under the second prompt minus that under the first is estimated by the mean of
+
+    (right - baseline) * (p_second - p_first) / p_mixture.
+
+The baseline is a control variate: the pass rate of the other answers to the problem.
+
+    result = accuracy_difference(right, log_p, drawn_from, problem)
+    result.difference.estimate, result.difference.low, result.difference.high
+
+This file needs numpy alone and imports nothing else of this project, so that it can be
+copied. Its intervals take problems as independent. docs/weighted_pass_rates.md says
+what the estimate presupposes, and when not to use it.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+PERCENT = 100  # differences are in percentage points
+Z = 1.959963984540054  # the normal quantile of a two-sided interval of 95 %
+MIN_PROBLEMS = 5  # with a likelihood, below which no slope is estimated
+MIN_CONSTANT = 20  # equal values, below which they say nothing about how they vary
+
+
+@dataclass(frozen=True)
+class MeanInterval:
+    """A mean over problems with its 95 % interval; NaN if the problems are too few."""
+
+    estimate: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class AccuracyDifference:
+    """The difference in accuracy between two prompts, and what it rests on."""
+
+    difference: MeanInterval  # second prompt minus first, in percentage points
+    problems: int
+    mixed_problems: int  # with both right and wrong answers
+    mixed_answers: int  # to these problems
+    effective_sample_size: float  # of these answers, the smaller of both prompts
+    largest_weight: float  # of one of these answers, under either prompt
+    slope: MeanInterval  # calibration slope, 1 if log p is that of the draws
+    mean_weights: tuple[MeanInterval, MeanInterval]  # each 1 if log p is that
+
+
+def accuracy_difference(
+    right: ArrayLike,
+    log_p: ArrayLike,
+    drawn_from: ArrayLike,
+    problem: ArrayLike,
+    log_p_compared: ArrayLike | None = None,
+) -> AccuracyDifference:
+    """Return the accuracy under a second prompt minus that under a first one.
+
+    right: (N,) of N answers; log_p: (N, 2), the log-likelihood of each answer under
+    both prompts, in nats; drawn_from: (N,), 0 or 1, the prompt that drew it; problem:
+    (N,), the id of its problem. An answer may lack log_p (NaN) if all answers to its
+    problem are right, or all wrong. log_p_compared: (N, 2), the log-likelihoods under
+    two other prompts, if those are to be compared.
+
+    Raises ValueError for arrays of other shapes, for a problem that has not as many
+    answers of one prompt as of the other, or fewer than two, and for a missing log_p.
+    """
+    right = np.asarray(right, dtype=float)
+    drawn_from = np.asarray(drawn_from, dtype=int)
+    log_p = np.asarray(log_p, dtype=float)
+    compared = log_p if log_p_compared is None else np.asarray(log_p_compared, float)
+    names, problem = np.unique(np.asarray(problem), return_inverse=True)
+    _require_shapes(right, log_p, compared, drawn_from, problem)
+    _require_even_halves(names, drawn_from, problem)
+
+    log_weight = log_weights(compared, log_p)
+    is_mixed = mixed(right, problem)
+    if np.isnan(log_weight[is_mixed]).any():
+        raise ValueError(
+            "an answer to a problem with both right and wrong answers lacks log_p"
+        )
+    of_mixed = log_weight[is_mixed]
+    by_problem = np.zeros(len(names))
+    by_problem[np.unique(problem[is_mixed])] = PERCENT * differences(
+        right[is_mixed], of_mixed, drawn_from[is_mixed], problem[is_mixed]
+    )
+    return AccuracyDifference(
+        difference=mean_interval(by_problem),
+        problems=len(names),
+        mixed_problems=len(np.unique(problem[is_mixed])),
+        mixed_answers=int(is_mixed.sum()),
+        effective_sample_size=effective_sample_size(of_mixed),
+        largest_weight=float(np.exp(of_mixed.max(initial=-np.inf))),
+        slope=calibration_slope(log_p, drawn_from, problem),
+        mean_weights=mean_weights(log_weight, problem),
+    )
+
+
+def log_weights(log_p_compared: np.ndarray, log_p: np.ndarray) -> np.ndarray:
+    """Return log p minus log p of the even mixture of the prompts that drew.
+
+    log_p_compared: (N, C) under any C prompts; log_p: (N, 2) under those that drew.
+    """
+    with np.errstate(invalid="ignore"):  # numpy warns of NaN
+        mixture = np.logaddexp(log_p[:, 0], log_p[:, 1]) - np.log(2)
+    return log_p_compared - mixture[:, None]
+
+
+def mixed(right: np.ndarray, problem: np.ndarray) -> np.ndarray:
+    """Return (N,): whether an answer's problem has both right and wrong answers.
+
+    problem: (N,), counted from 0.
+    """
+    rate = np.bincount(problem, right) / np.maximum(np.bincount(problem), 1)
+    return ((rate > 0) & (rate < 1))[problem]
+
+
+def differences(
+    right: np.ndarray,
+    log_weight: np.ndarray,
+    drawn_from: np.ndarray,
+    problem: np.ndarray,
+) -> np.ndarray:
+    """Return the importance-weighted difference in accuracy of each problem, as a
+    share, in the order of the problems' ids.
+
+    log_weight: (N, 2), the `log_weights` under the first and the second prompt.
+    """
+    problem = np.unique(problem, return_inverse=True)[1]
+    weight = np.exp(log_weight)
+    change = weight[:, 1] - weight[:, 0]
+    advantage = right - baselines(right, drawn_from, problem)
+    return np.bincount(problem, advantage * change) / np.bincount(problem)
+
+
+def baselines(
+    right: np.ndarray, drawn_from: np.ndarray, problem: np.ndarray
+) -> np.ndarray:
+    """Return for each answer the pass rate of the other answers to its problem.
+
+    Both prompts' answers count alike, whichever drew the answer. Otherwise the
+    expectation of the baseline would differ between the halves, and the estimated
+    difference would shrink.
+    """
+    half = 2 * problem + drawn_from
+    total = np.bincount(half, right, 2 * problem.max(initial=-1) + 2)
+    size = np.bincount(half, minlength=len(total))
+    other = 2 * problem + 1 - drawn_from
+    in_same_half = (total[half] - right) / (size[half] - 1)
+    return (in_same_half + total[other] / size[other]) / 2
+
+
+def effective_sample_size(log_weight: np.ndarray) -> float:
+    """Return how many answers of equal weight would be worth as much as these, under
+    the prompt with fewer (Kish); 0 without answers. log_weight: (N, C).
+    """
+    if len(log_weight) == 0:
+        return 0.0
+    weight = np.exp(log_weight)
+    return float((weight.sum(0) ** 2 / (weight**2).sum(0)).min())
+
+
+def calibration_slope(
+    log_p: np.ndarray, drawn_from: np.ndarray, problem: np.ndarray
+) -> MeanInterval:
+    """Return the slope of a logistic regression of the prompt that drew an answer on
+    log p under the second prompt minus log p under the first.
+
+    Given an answer, the probability that the second prompt drew it is
+    p_second / (p_first + p_second). So the slope is 1 if answers were drawn with the
+    probabilities that log_p (N, 2) states. NaN if it cannot be estimated.
+    """
+    ratio = log_p[:, 1] - log_p[:, 0]
+    has_ratio = ~np.isnan(ratio)
+    from_second = drawn_from[has_ratio] == 1
+    scored = np.unique(problem[has_ratio], return_inverse=True)[1]
+    values = slope_values(ratio[has_ratio], from_second)
+    count = scored.max(initial=-1) + 1
+    if count < MIN_PROBLEMS or np.isnan(values).any():
+        return MeanInterval(np.nan, np.nan, np.nan)
+    slope = values.mean()
+    influence = np.bincount(scored, values - slope) / len(values)
+    return mean_interval(slope + count * influence)
+
+
+def slope_values(ratio: np.ndarray, from_second: np.ndarray) -> np.ndarray:
+    """Return (N,) whose mean is the slope of a logistic regression of `from_second` on
+    `ratio`; NaN if the ratios alone separate both classes, or there is only one.
+
+    Their standard error of the mean is that of the slope (the sandwich estimator).
+    """
+    first, second = ratio[~from_second], ratio[from_second]
+    if len(first) == 0 or len(second) == 0:
+        return np.full(len(ratio), np.nan)
+    if second.min() >= first.max() or first.min() >= second.max():
+        return np.full(len(ratio), np.nan)
+    design = np.stack([np.ones_like(ratio), ratio - ratio.mean()], axis=1)  # (N, 2)
+    beta = np.zeros(2)
+    for _ in range(50):  # Newton's method, which needs about 7
+        chance = (1 + np.tanh(design @ beta / 2)) / 2  # the logistic function
+        curvature = design.T @ (design * (chance * (1 - chance))[:, None])
+        gradients = design * (from_second - chance)[:, None]  # (N, 2)
+        influence = np.linalg.pinv(curvature) @ gradients.T  # (2, N)
+        beta = beta + influence.sum(1)
+    return beta[1] + len(ratio) * influence[1]
+
+
+def mean_weights(
+    log_weight: np.ndarray, problem: np.ndarray
+) -> tuple[MeanInterval, MeanInterval]:
+    """Return the mean weight under either prompt, over problems with log-likelihoods.
+
+    Over answers to all problems its expectation is 1. Over answers to problems with
+    both right and wrong answers it is only near 1, because these were selected.
+    """
+    has_weight = ~np.isnan(log_weight).any(axis=1)
+    scored = np.unique(problem[has_weight], return_inverse=True)[1]
+    size = np.bincount(scored)
+    first, second = (
+        mean_interval(np.bincount(scored, weight) / size)
+        for weight in np.exp(log_weight[has_weight]).T
+    )
+    return first, second
+
+
+def mean_interval(values: np.ndarray) -> MeanInterval:
+    """Return the mean of independent values (N,) with its 95 % interval.
+
+    This is Student's interval, made longer on the side of the longer tail by three
+    times Johnson's correction (1978, JASA 73:536).
+    """
+    n = len(values)
+    if n < 2:
+        return MeanInterval(float(values.mean()) if n else np.nan, np.nan, np.nan)
+    mean = values.mean()
+    if np.ptp(values) <= 1e-12 * np.abs(values).max():
+        end = float(mean) if n >= MIN_CONSTANT else np.nan
+        return MeanInterval(float(mean), end, end)
+    deviations = values - mean
+    squares = (deviations**2).sum()
+    error = np.sqrt(squares / (n - 1) / n)
+    skew = (deviations**3).sum() / squares**1.5
+    t = _student_quantile(n - 1)
+    longer = 3 * skew * error * (1 + 2 * t**2) / 6
+    low = mean - t * error + min(longer, 0)
+    high = mean + t * error + max(longer, 0)
+    return MeanInterval(float(mean), float(low), float(high))
+
+
+def _student_quantile(freedom: int) -> float:
+    """Return Student's quantile of a two-sided interval of 95 %.
+
+    A table for few degrees of freedom, else the expansion in Abramowitz and Stegun
+    (26.7.5), whose error is below 0.001 there.
+    """
+    few = (12.706205, 4.302653, 3.182446, 2.776445)
+    if freedom <= len(few):
+        return few[freedom - 1]
+    terms = (
+        (Z**3 + Z) / 4,
+        (5 * Z**5 + 16 * Z**3 + 3 * Z) / 96,
+        (3 * Z**7 + 19 * Z**5 + 17 * Z**3 - 15 * Z) / 384,
+        (79 * Z**9 + 776 * Z**7 + 1482 * Z**5 - 1920 * Z**3 - 945 * Z) / 92160,
+    )
+    powers = range(1, len(terms) + 1)
+    added = [term / freedom**k for term, k in zip(terms, powers, strict=True)]
+    return Z + sum(added)
+
+
+def _require_shapes(
+    right: np.ndarray,
+    log_p: np.ndarray,
+    compared: np.ndarray,
+    drawn_from: np.ndarray,
+    problem: np.ndarray,
+) -> None:
+    """Raise ValueError for arrays that do not have a row for each of N answers."""
+    n = len(right)
+    shapes = {"right": right.shape, "drawn_from": drawn_from.shape}
+    shapes["problem"] = problem.shape
+    pairs = {"log_p": log_p.shape, "log_p_compared": compared.shape}
+    expected = dict.fromkeys(shapes, (n,)) | dict.fromkeys(pairs, (n, 2))
+    for name, shape in (shapes | pairs).items():
+        if shape != expected[name]:
+            raise ValueError(f"{name} has shape {shape}, expected {expected[name]}")
+    if n == 0:
+        raise ValueError("there are no answers")
+    if not np.isin(right, (0, 1)).all():
+        raise ValueError("right has values other than True and False")
+    if not np.isin(drawn_from, (0, 1)).all():
+        raise ValueError("drawn_from has values other than 0 and 1")
+
+
+def _require_even_halves(
+    names: np.ndarray, drawn_from: np.ndarray, problem: np.ndarray
+) -> None:
+    """Raise ValueError for a problem without as many answers of either prompt."""
+    first = np.bincount(problem[drawn_from == 0], minlength=len(names))
+    second = np.bincount(problem[drawn_from == 1], minlength=len(names))
+    uneven = (first != second) | (first < 2)
+    if uneven.any():
+        at = uneven.argmax()
+        raise ValueError(
+            f"problem {names[at]} has {first[at]} answers of the first prompt and"
+            f" {second[at]} of the second: each must have as many, and at least two"
+        )

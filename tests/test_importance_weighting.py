@@ -1,0 +1,209 @@
+"""The importance-weighted difference in accuracy: its laws, and what it says of answers
+that are drawn with probabilities that are known.
+"""
+
+import ast
+from dataclasses import astuple, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lib.statistics import importance_weighting
+from lib.statistics.importance_weighting import accuracy_difference, mean_interval
+from lib.statistics.intervals import interval
+
+NAMES = ["right", "log_p", "drawn_from", "problem"]
+
+
+def drawn(problems, each, seed, spread=1.0):
+    """Return the arrays of answers, `each` of either prompt to every problem.
+
+    The log ratio is normal, with a mean that its variance decides, so that
+    probabilities under both prompts add up to 1.
+    """
+    rng = np.random.default_rng(seed)
+    problem = np.repeat(np.arange(problems), 2 * each)
+    drawn_from = np.tile(np.repeat([0, 1], each), problems)
+    ratio = rng.normal((drawn_from - 0.5) * spread**2, spread)
+    log_p = rng.normal(-50, 5, len(ratio))[:, None] + np.array([0, 1]) * ratio[:, None]
+    right = rng.random(len(ratio)) < 1 / (1 + np.exp(1 - ratio))
+    values = (right, log_p, drawn_from, problem)
+    return dict(zip(NAMES, values, strict=True))
+
+
+samples = st.builds(drawn, st.integers(2, 40), st.integers(2, 4), st.integers(0, 10**6))
+
+
+def numbers(result):
+    """Return everything that a result says, as one flat array."""
+    found = []
+    for value in astuple(result):
+        found += np.ravel(value).tolist()
+    return np.array(found)
+
+
+def assert_equal(one, other):
+    np.testing.assert_allclose(numbers(one), numbers(other), rtol=1e-6, atol=1e-8)
+
+
+@given(samples)
+def test_equal_prompts_give_0(sample):
+    sample["log_p"] = sample["log_p"][:, [0, 0]]
+    result = accuracy_difference(**sample)
+    assert result.difference.estimate == 0
+    assert result.effective_sample_size == pytest.approx(result.mixed_answers)
+    assert [mean.estimate for mean in result.mean_weights] == pytest.approx([1, 1])
+    # Equal probabilities cannot say whether they are those of the draws.
+    assert np.isnan(result.slope.estimate)
+
+
+@given(samples)
+def test_swapping_the_prompts_changes_the_sign(sample):
+    result = accuracy_difference(**sample)
+    sample["log_p"] = sample["log_p"][:, ::-1]
+    sample["drawn_from"] = 1 - sample["drawn_from"]
+    swapped = accuracy_difference(**sample)
+    old = result.difference
+    negated = replace(old, estimate=-old.estimate, low=-old.high, high=-old.low)
+    mirrored = result.mean_weights[::-1]
+    assert_equal(swapped, replace(result, difference=negated, mean_weights=mirrored))
+
+
+@given(samples)
+def test_what_is_added_to_both_log_likelihoods_of_an_answer_changes_nothing(sample):
+    result = accuracy_difference(**sample)
+    added = np.random.default_rng(0).normal(0, 100, len(sample["right"]))
+    sample["log_p"] = sample["log_p"] + added[:, None]
+    assert_equal(accuracy_difference(**sample), result)
+
+
+@given(samples, st.integers(0, 10**6))
+def test_the_order_of_answers_and_the_names_of_problems_change_nothing(sample, seed):
+    result = accuracy_difference(**sample)
+    order = np.random.default_rng(seed).permutation(len(sample["right"]))
+    shuffled = {name: values[order] for name, values in sample.items()}
+    shuffled["problem"] = [f"problem {name}" for name in shuffled["problem"]]
+    assert_equal(accuracy_difference(**shuffled), result)
+
+
+@given(samples, st.integers(0, 10**6))
+def test_a_problem_put_twice_counts_twice(sample, seed):
+    result = accuracy_difference(**sample)
+    every = np.unique(sample["problem"])
+    (one,) = np.random.default_rng(seed).choice(every, 1)
+    is_one = sample["problem"] == one
+    alone = accuracy_difference(**{name: a[is_one] for name, a in sample.items()})
+    copies = {name: np.concatenate([a, a[is_one]]) for name, a in sample.items()}
+    copies["problem"][-is_one.sum() :] = -1
+    total = len(every) * result.difference.estimate + alone.difference.estimate
+    twice = accuracy_difference(**copies).difference.estimate
+    assert twice == pytest.approx(total / (len(every) + 1), abs=1e-9)
+
+
+@given(samples)
+def test_every_problem_put_twice_keeps_the_estimate_and_doubles_the_sample(sample):
+    result = accuracy_difference(**sample)
+    twice = {name: np.concatenate([a, a]) for name, a in sample.items()}
+    half = len(sample["problem"])
+    twice["problem"][half:] += 1000
+    doubled = accuracy_difference(**twice)
+    size = result.effective_sample_size
+    assert doubled.effective_sample_size == pytest.approx(2 * size)
+    assert doubled.mixed_answers == 2 * result.mixed_answers
+    old, new = result.difference, doubled.difference
+    assert new.estimate == pytest.approx(old.estimate, abs=1e-9)
+
+
+def test_the_difference_is_found_and_its_checks_pass():
+    sample = drawn(problems=4000, each=2, seed=0)
+    result = accuracy_difference(**sample)
+    under_either = np.random.default_rng(1).normal([[-0.5], [0.5]], 1, (2, 10**6))
+    first, second = (1 / (1 + np.exp(1 - under_either))).mean(1)
+    assert result.difference.low < 100 * (second - first) < result.difference.high
+    assert result.difference.high - result.difference.low < 3
+    for check in (result.slope, *result.mean_weights):
+        assert check.low < 1 < check.high
+        assert check.high - check.low < 0.2
+
+
+def test_draws_from_another_temperature_are_found_by_the_slope():
+    sample = drawn(problems=400, each=2, seed=0)
+    sample["log_p"] = sample["log_p"] * 2
+    assert accuracy_difference(**sample).slope.high < 0.7
+
+
+def test_other_prompts_are_compared_by_the_same_answers():
+    sample = drawn(problems=60, each=2, seed=3)
+    as_drawn = accuracy_difference(**sample)
+    log_p = sample["log_p"]
+    same = accuracy_difference(**sample, log_p_compared=log_p)
+    assert_equal(same, as_drawn)
+    # A prompt half as far from the first one as the second is, in log p.
+    middle = np.stack([log_p[:, 0], log_p.mean(1)], axis=1)
+    between = accuracy_difference(**sample, log_p_compared=middle)
+    assert 0 < between.difference.estimate < as_drawn.difference.estimate
+    assert between.slope == as_drawn.slope
+    # The likelihoods of this prompt do not add up to 1, and its weights say so.
+    assert between.mean_weights[1].high < 1
+
+
+def test_answers_to_problems_that_are_all_right_or_all_wrong_need_no_likelihood():
+    sample = drawn(problems=60, each=2, seed=3)
+    result = accuracy_difference(**sample)
+    rate = np.bincount(sample["problem"], sample["right"]) / 4
+    agrees = np.isin(rate, (0, 1))[sample["problem"]]
+    assert 0 < agrees.sum() < len(agrees)
+    sample["log_p"][agrees] = np.nan
+    without = accuracy_difference(**sample)
+    assert without.difference == result.difference
+    assert without.effective_sample_size == result.effective_sample_size
+    sample["log_p"][np.argmin(agrees)] = np.nan
+    with pytest.raises(ValueError, match="both right and wrong answers lacks log_p"):
+        accuracy_difference(**sample)
+
+
+def test_the_interval_is_that_of_the_project_for_independent_problems():
+    for n in (2, 3, 5, 6, 12, 30, 500):
+        values = np.random.default_rng(n).exponential(1, n)
+        ours, theirs = mean_interval(values), interval(values)
+        assert ours.estimate == pytest.approx(theirs.estimate)
+        width = theirs.high - theirs.low
+        assert ours.low == pytest.approx(theirs.low, abs=1e-4 * width)
+        assert ours.high == pytest.approx(theirs.high, abs=1e-4 * width)
+    for n in (19, 20):
+        values = np.full(n, 3.0)
+        ours, theirs = mean_interval(values), interval(values)
+        expected = (theirs.estimate, theirs.low, theirs.high)
+        assert astuple(ours) == pytest.approx(expected, nan_ok=True)
+
+
+WRONG = {
+    "right has values other": {"right": [0, 1, 2, 1]},
+    "drawn_from has values other": {"drawn_from": [0, 0, 2, 2]},
+    r"log_p has shape \(4,\), expected \(4, 2\)": {"log_p": [-1.0] * 4},
+    r"problem has shape \(3,\), expected \(4,\)": {"problem": [0, 0, 0]},
+    "problem 7 has 1 answers of the first prompt and 3": {"drawn_from": [0, 1, 1, 1]},
+    "problem 7 has 1 answers of the first prompt and 1": {"problem": [7, 8, 7, 8]},
+}
+
+
+@pytest.mark.parametrize("message, change", WRONG.items())
+def test_arrays_that_cannot_be_weighted_are_refused_in_one_line(message, change):
+    answers = {"right": [0, 1, 1, 1], "drawn_from": [0, 0, 1, 1], "problem": [7] * 4}
+    answers["log_p"] = [[-1.0, -2.0]] * 4
+    with pytest.raises(ValueError, match=message):
+        accuracy_difference(**answers | change)
+
+
+def test_the_module_can_be_copied_since_it_needs_numpy_alone():
+    source = Path(importance_weighting.__file__).read_text(encoding="utf-8")
+    imported = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name for alias in node.names}
+        if isinstance(node, ast.ImportFrom):
+            imported.add(node.module)
+    assert imported == {"dataclasses", "numpy", "numpy.typing"}
