@@ -34,7 +34,7 @@ Where a change belongs:
 - evaluation: what answers and likelihoods are, how they are kept, what they show.
 - claims: what is asked of all of it, and the rule that decides.
 - figures: how a figure or a printed table looks.
-- plan: what a run will fetch, need and take.
+- plan: what a run will fetch and compute, and what memory it needs.
 - report: what the HTML page shows and draws.
 
 CONTRIBUTING.md has an example of each.

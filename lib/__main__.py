@@ -43,6 +43,8 @@ except ModuleNotFoundError as error:
     sys.exit(
         f"error: {(NO_UNIX if error.name in UNIX else NOT_HERE).format(error.name)}"
     )
+except ImportError as error:  # the repository's data is not beside this package
+    sys.exit(f"error: {error}")
 
 # A shell leaves --out=~/runs as it is.
 AnyPath = Annotated[Path, AfterValidator(lambda path: Path(os.path.expanduser(path)))]

@@ -12,6 +12,11 @@ DATA = ROOT / "data"
 PROFILES = DATA / "profiles"
 FIGURES = ROOT / "figures"
 RESULTS = ROOT / "results"
+if not PROFILES.is_dir():
+    raise ImportError(
+        f"{ROOT} has no data/profiles, which lib reads: run `make`, or `pip install"
+        " --editable .` in a clone of the repository; a wheel has only the code"
+    )
 # The user's, for what can be computed or fetched again.
 CACHE = Path(
     os.path.expanduser(os.environ.get("XDG_CACHE_HOME") or "~/.cache"),

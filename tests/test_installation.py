@@ -1,4 +1,4 @@
-"""The repository is installed where it lies; a wheel, which would lack half, is not."""
+"""The repository is installed where it lies; in a wheel, lib says what it lacks."""
 
 import shutil
 import subprocess
@@ -12,7 +12,7 @@ from lib.paths import ROOT
 @pytest.fixture
 def clone(tmp_path):
     """A copy of what an installation reads."""
-    for name in ("pyproject.toml", "setup.py", "requirements.txt"):
+    for name in ("pyproject.toml", "requirements.txt"):
         shutil.copy(ROOT / name, tmp_path)
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "lib", tmp_path / "lib", ignore=ignored)
@@ -26,11 +26,13 @@ def built(clone, hook):
     return subprocess.run(command, cwd=clone, capture_output=True, text=True)
 
 
-def test_a_wheel_is_refused_with_what_to_do_instead(clone):
-    done = built(clone, "build_wheel")
+def test_lib_without_the_repository_says_what_is_missing(clone):
+    command = [sys.executable, "-m", "lib", "plan"]
+    done = subprocess.run(command, cwd=clone, capture_output=True, text=True)
     assert done.returncode
-    assert "error: a wheel would lack profiles, data and notebooks" in done.stderr
-    assert not list(clone.glob("*.whl"))
+    expected = f"error: {clone} has no data/profiles, which lib reads: run `make`,"
+    assert done.stderr.startswith(expected)
+    assert done.stderr.count("\n") == 1
 
 
 def test_the_package_is_installed_where_it_lies(clone):

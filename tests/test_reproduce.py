@@ -35,7 +35,7 @@ def runs(monkeypatch, tmp_path):
         calls.append((Path(notebook).stem, parameters))
 
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
-    monkeypatch.setattr(reproduce, "make_plan", keeping("plan", Plan([], {}, [], 0)))
+    monkeypatch.setattr(reproduce, "make_plan", keeping("plan", Plan([], [], 0)))
     monkeypatch.setattr(papermill, "execute_notebook", execute)
     monkeypatch.setattr(reproduce, "measure", keeping("measure"))
     monkeypatch.setattr(reproduce, "measure_prompts", keeping("prompts"))

@@ -1,5 +1,5 @@
-"""What a run of a profile fetches, needs and takes on this machine, before anything
-runs, and why it would be refused.
+"""What a run of a profile fetches, computes and needs of memory, before anything runs,
+and why it would be refused.
 
     plan = make_plan(load_profile("laptop"))
     print(as_text(plan))
@@ -7,7 +7,7 @@ runs, and why it would be refused.
         print(line)
 
     tasks     what a run computes, and how much of it is stored
-    sizes     how large a model is, what of it is here, and what a task takes with it
+    sizes     how large a model is, what of it is here, and what memory a task needs
     plan      all of it: `make_plan`, the `Plan` that it gives, and its text
 
 What cannot be had is refused before torch is imported, within seconds.

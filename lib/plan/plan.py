@@ -8,13 +8,11 @@ import pandas as pd
 from lib.errors import InputError
 from lib.models.hub import first_layers, snapshot
 from lib.models.names import card, resolve
-from lib.plan.sizes import files_of, memory_of, room_for_weights, seconds_of, shape_of
+from lib.plan.sizes import files_of, memory_of, room_for_weights, shape_of
 from lib.plan.tasks import ALL_LAYERS, Task, tasks_of
 from lib.profiles import Profile
 
 GB = 1e9
-HOUR = 3600
-NOTEBOOK_SECONDS = 35  # to run all notebooks, whatever is stored
 STORED_BYTES = 2  # of a number on the hub: weights are published in bfloat16
 
 
@@ -33,7 +31,6 @@ class Plan(NamedTuple):
     """What a run takes, and what this machine has no room for."""
 
     tasks: list[Task]
-    seconds: dict[Task, float]  # of those that something is left of
     needs: list[Need]  # of the models that something is left to do with
     free: int  # bytes of memory
 
@@ -63,7 +60,6 @@ def make_plan(
         if task.left:
             left.setdefault(task.model, []).append(task)
 
-    seconds = {}
     needs = []
     for spec, own in left.items():
         source = card(spec)
@@ -74,8 +70,7 @@ def make_plan(
             missing = min(missing, STORED_BYTES * shape.parameters(layers))
         memory = max(memory_of(task, shape) for task in own)
         needs.append(Need(spec, layers, missing, here, memory, source.gated))
-        seconds |= {task: seconds_of(task, shape) for task in own}
-    return Plan(tasks, seconds, needs, room_for_weights())
+    return Plan(tasks, needs, room_for_weights())
 
 
 def refuse(plan: Plan) -> None:
@@ -109,9 +104,7 @@ def as_text(plan: Plan) -> str:
         models["layers"] = models["layers"].map("{:.0f}".format).replace("inf", "all")
         blocks.append(models.to_string(index=False))
     tasks = pd.DataFrame(plan.tasks, columns=Task._fields)
-    times = [plan.seconds.get(task) for task in plan.tasks]
-    tasks["time"] = [duration(seconds) if seconds else "" for seconds in times]
-    columns = ["part", "model", "prompts", "stored", "time"]
+    columns = ["part", "model", "prompts", "stored"]
     blocks.append(tasks.to_string(index=False, columns=columns))
     blocks.append(f"free here: {gigabytes(plan.free)} of memory")
     return "\n\n".join([*blocks, summary(plan)])
@@ -123,19 +116,7 @@ def summary(plan: Plan) -> str:
     if not prompts:
         return "Plan: nothing to fetch or compute, everything is stored"
     to_fetch = gigabytes(sum(need.to_fetch for need in plan.needs))
-    time_taken = duration(NOTEBOOK_SECONDS + sum(plan.seconds.values()))
-    return (
-        f"Plan: {to_fetch} to fetch, {prompts:,} prompts, about {time_taken} where"
-        " nothing else runs on this machine"
-    )
-
-
-def duration(seconds: float) -> str:
-    """Return a time as a person says it."""
-    if seconds >= 2 * HOUR:
-        return f"{seconds / HOUR:.1f} hours"
-    minutes = max(1, round(seconds / 60))
-    return f"{minutes} minute{'s' if minutes > 1 else ''}"
+    return f"Plan: {to_fetch} to fetch, {prompts:,} prompts"
 
 
 def gigabytes(size: float) -> str:

@@ -17,8 +17,6 @@ from lib.profiles import HALVES, Accuracy, Likelihood, Profile
 from lib.prompts.problems import Problem, load_problems
 
 TOKEN_CHARACTERS = 2.7  # of a token
-PROMPT_TOKENS = 40  # beside the problem and what is inserted
-SHARE_WRITTEN = 0.5  # of the tokens that an answer may have
 ALL_LAYERS = inf  # as many layers as a model has, with its head
 
 
@@ -29,10 +27,8 @@ class Task(NamedTuple):
     model: str  # its spec
     prompts: int
     stored: int  # of these prompts
-    tokens: float  # of a prompt with its answer
     dtype: str
     layers: float = ALL_LAYERS  # that are read
-    steps: float = 0  # in which what is left of the answers is written, batch by batch
 
     @property
     def left(self) -> int:
@@ -54,7 +50,7 @@ def tasks_of(profile: Profile, fresh: bool) -> Iterator[Task]:
             if is_stored(profile, part):
                 # However little it is: nothing is added to it.
                 own = int((rows["model"] == resolve(spec).name).sum())
-                yield Task(part, spec, own, own, 0, section.dtype)
+                yield Task(part, spec, own, own, section.dtype)
             else:
                 yield _asked(profile, part, spec, rows, fresh)
 
@@ -86,14 +82,11 @@ def _measured(
 
     every = sum(map(prompts, steps))
     left = sum(map(prompts, missing))
-    layers = sum(prompts(step) * step.depth(attention.layers) for step in missing)
-    share = layers / (left * attention.layers)
     yield Task(
         part,
         spec,
         prompts=every,
         stored=every - left,
-        tokens=share * _prompt_tokens(profile, problems),
         dtype=attention.dtype,
         layers=ALL_LAYERS if deep else attention.layers,
     )
@@ -114,10 +107,8 @@ def _asked(
         longest = section.max_solution_tokens * TOKEN_CHARACTERS
         problems = [item for item in problems if len(item.solution) <= longest]
         conditions = [*conditions, *section.at_once]
-        tokens = _mean_tokens([problem.solution for problem in problems])
         texts = len(problems)
     else:
-        tokens = section.max_new_tokens * SHARE_WRITTEN
         texts = len(problems) * section.samples
     if part == "draw_scores":
         texts *= len(HALVES)
@@ -126,25 +117,7 @@ def _asked(
             drawn = _of_these(stored_rows(profile, "draws"), spec, HALVES, problems)
             texts -= int((~is_divided(drawn)).sum())
     stored = 0 if fresh else len(_of_these(rows, spec, conditions, problems))
-    task = Task(
-        part,
-        spec,
-        prompts=texts * len(conditions),
-        stored=stored,
-        tokens=tokens + _prompt_tokens(profile, problems),
-        dtype=section.dtype,
-    )
-    if isinstance(section, Accuracy):
-        task = task._replace(steps=_steps(section, task.left))
-    return task
-
-
-def _steps(accuracy: Accuracy, answers: int) -> float:
-    """Return in how many steps so many answers are written: a row that ends makes room
-    for the next one, and the longest goes on to the limit.
-    """
-    batches = answers / (accuracy.batch_size or max(1, answers))
-    return accuracy.max_new_tokens * max(1, SHARE_WRITTEN * batches)
+    return Task(part, spec, texts * len(conditions), stored, section.dtype)
 
 
 def _of_these(
@@ -158,15 +131,3 @@ def _of_these(
     names = [str(condition) for condition in conditions]
     ids = [problem.id for problem in problems]
     return rows[of_model & rows["condition"].isin(names) & rows["problem_id"].isin(ids)]
-
-
-def _prompt_tokens(profile: Profile, problems: list[Problem]) -> float:
-    """Return the mean tokens of a prompt."""
-    of_problem = _mean_tokens([problem.problem for problem in problems])
-    return PROMPT_TOKENS + of_problem + profile.filler.length
-
-
-def _mean_tokens(texts: list[str]) -> float:
-    """Return the mean tokens of texts, from characters: that needs no tokenizer."""
-    characters = sum(len(text) for text in texts)
-    return characters / TOKEN_CHARACTERS / max(1, len(texts))

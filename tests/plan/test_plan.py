@@ -16,7 +16,7 @@ from lib.__main__ import main
 from lib.evaluation import likelihood as scorer
 from lib.measurement.run import measure
 from lib.models.names import card
-from lib.plan import Plan, as_text, fetch, make_plan, sizes, summary, tasks
+from lib.plan import as_text, fetch, make_plan, sizes, summary, tasks
 from lib.plan.sizes import shape_of
 from lib.profiles import load_profile
 
@@ -48,19 +48,13 @@ pass_rates:
   limit: 2
   max_new_tokens: 4
 """
-SPEED = 5e10  # weights times tokens a second, and for the few rows of a step a half
 
 
 @pytest.fixture(autouse=True)
 def folders(tmp_path, monkeypatch):
-    """What is written goes into the test's folders; this machine's speed is known."""
+    """What is written goes into the test's folders."""
     for name in ("CACHE", "RESULTS", "FIGURES"):
         monkeypatch.setattr(paths, name, tmp_path / name.lower())
-
-    def speed(device, dtype, rows):
-        return SPEED if rows == sizes.PROMPT_ROWS else SPEED / 2
-
-    monkeypatch.setattr(sizes, "_speed", speed)
 
 
 @pytest.fixture
@@ -167,44 +161,9 @@ def test_the_repositorys_own_answers_need_no_model():
         assert counts(demo) == [("main", 96 * 3, 96 * 3)]
 
 
-# By hand: a layer of the tiny models has 592 parameters, all of one 788,216, a prompt
-# 101 tokens. Each token is multiplied with these at SPEED, which takes 1.4 times as
-# long, and answers have steps. Attention that is spread evenly takes no time.
-SECONDS = {
-    "tokens": 1.338e-5,
-    "attention": 4.684e-5,
-    "activations": 6.692e-5,
-    "controls": 2.008e-4,
-    "main": 0.02104,
-    "likelihood": 0.05542,
-    "draws": 0.02559,
-    "draw_scores": 0.05452,
-}
-
-
 def test_nothing_is_left_where_more_is_stored_than_asked_for():
-    task = tasks.Task("main", "m", prompts=4, stored=6, tokens=1, dtype="float32")
+    task = tasks.Task("main", "m", prompts=4, stored=6, dtype="float32")
     assert task.left == 0
-
-
-def test_time_is_that_of_what_is_left(small):
-    def seconds(profile):
-        planned = make_plan(profile)
-        return {task.part: time for task, time in planned.seconds.items()}
-
-    assert seconds(small) == pytest.approx(SECONDS, rel=1e-3)
-    one_by_one = seconds(changed(small, "accuracy", batch_size=1))
-    assert one_by_one["main"] == pytest.approx(0.03587, rel=1e-3)
-
-
-@pytest.mark.parametrize(
-    "seconds, text",
-    [(0, "1 minute"), (60, "2 minutes"), (7100, "119 minutes"), (8965, "2.5 hours")],
-)
-def test_the_notebooks_time_is_added_and_said_as_a_person_says_it(seconds, text):
-    task = tasks.Task("main", "m", prompts=1, stored=0, tokens=1, dtype="float32")
-    planned = Plan([task], {task: seconds}, [], 0)
-    assert f"about {text} where" in summary(planned)
 
 
 def test_a_model_that_is_needed_whole_is_fetched_once_and_then_no_network_is_needed(
@@ -256,7 +215,7 @@ def test_what_there_is_no_room_for_in_memory_is_said_first(
     first, *_, last = capsys.readouterr().out.splitlines()
     refusal = f"refused: {OPEN} needs 2.5 GB of memory, 2.0 GB are free"
     assert (first == refusal) == (code == 2)
-    assert last.startswith("Plan: 0.0 GB to fetch, 198 prompts, about ")
+    assert last.startswith("Plan: 0.0 GB to fetch, 198 prompts")
 
 
 WITHOUT_A_HUB = """
