@@ -62,19 +62,25 @@ def checks(draws: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def blocks(draws: pd.DataFrame, answers: pd.DataFrame, seed: int) -> pd.DataFrame:
-    """Return a row of `checks`, of slashes, for the first LAST_LOOK problems of the
-    sample, and one for the others.
-
-    answers: with the level of each problem, which decides its place in the sample
-    that the seed draws.
+def in_order(answers: pd.DataFrame, seed: int) -> list[str]:
+    """Return the ids of answered problems in the order of the sample that a seed draws,
+    which their levels decide.
     """
     levels = answers.drop_duplicates("problem_id").set_index("problem_id")["level"]
     problems = [
         Problem(unique_id=name, problem="", answer="-", level=level)
         for name, level in levels.items()
     ]
-    order = [problem.id for problem in sampling_order(problems, seed)]
+    return [problem.id for problem in sampling_order(problems, seed)]
+
+
+def blocks(draws: pd.DataFrame, answers: pd.DataFrame, seed: int) -> pd.DataFrame:
+    """Return a row of `checks`, of slashes, for the first LAST_LOOK problems of the
+    sample, and one for the others.
+
+    answers: with the level of each problem, as `in_order` takes them.
+    """
+    order = in_order(answers, seed)
     is_first = draws["problem_id"].isin(order[:LAST_LOOK])
     parts = {
         f"first {LAST_LOOK}": checks(draws[is_first]).head(1),

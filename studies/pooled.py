@@ -1,0 +1,63 @@
+"""What fillers change in answers without reasoning, over all models at once.
+
+    python -m studies.pooled
+
+Each model by itself has too few answers for small changes. Here a problem's change is
+the mean over the models that answered it, so that the interval is over problems and
+takes the models for given. This was looked at after the fact. Writes
+studies/results/pooled.csv and prints it: a row per condition with the change in points,
+its interval and p-value, which p_holm corrects for the number of rows, and how many
+answers were gained and lost.
+"""
+
+import pandas as pd
+
+from lib import evaluation
+from lib.evaluation.answer_tables import groups, mean_and_ends, shares
+from lib.profiles import load_profile
+from lib.statistics.intervals import Interval
+from lib.statistics.p_values import holm, smallest_level
+from studies.keeping import RESULTS, keep
+
+ENDS = ["effect", "low", "high"]
+
+
+def pooled(answers: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per condition of answers of several models, all against none."""
+    by_group = {name: shares(group) for name, group in groups(answers).items()}
+    rows = []
+    for condition in answers["condition"].unique():
+        if condition == "none":
+            continue
+        changes = pd.DataFrame(
+            {
+                model: right - by_group[model, "none"]
+                for (model, name), right in by_group.items()
+                if name == condition
+            }
+        )
+        by_problem = changes.mean(axis=1).dropna()
+        row = {"condition": condition, "models": changes.shape[1]}
+        row |= {"n": len(by_problem)} | mean_and_ends(ENDS, by_problem, "mean")
+        row["p_value"] = smallest_level(
+            _leaves_out_zero, by_problem, by_problem.index, "mean"
+        )
+        row["gained"] = int((changes > 0).to_numpy().sum())
+        row["lost"] = int((changes < 0).to_numpy().sum())
+        rows.append(row)
+    table = pd.DataFrame(rows)
+    return table.assign(p_holm=holm(table["p_value"]))
+
+
+def _leaves_out_zero(mean: Interval) -> bool:
+    return mean.low * mean.high > 0
+
+
+def main() -> None:
+    """Write the table of the families' answers."""
+    answers = evaluation.answers(load_profile("families"), "direct")
+    keep(RESULTS / "pooled.csv", pooled(answers))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""Which change of accuracy the stored answers can show, and what more would show.
+
+    python -m studies.precision
+
+Writes studies/results/precision.csv and prints it: a row per model and way of
+answering. `detectable` is the change in points that is significant with 80 % power at
+this n. An interval is narrower with more problems, and with more answers to each as far
+as the width comes from the draws. That part is what remains when the right answers are
+shuffled among the answers to the same problem, so that no prompt can have made them
+likelier (`by_shuffling`, beside the `variance` over problems). `half_width_more` and
+`detectable_more` are those of MORE answers to each of the same problems.
+"""
+
+import numpy as np
+import pandas as pd
+
+from lib import evaluation
+from lib.evaluation.answer_tables import groups, shares
+from lib.evaluation.pass_rates import is_divided, weighted
+from lib.profiles import load_profile
+from lib.statistics.intervals import Z_ALPHA, Z_POWER, interval
+from studies.keeping import RESULTS, keep
+
+SHUFFLES = 400
+MORE = 16  # answers to a problem
+
+
+def of_greedy(answers: pd.DataFrame) -> list[dict]:
+    """Return a row per model of single answers under none and mless."""
+    by_group = {name: shares(group) for name, group in groups(answers).items()}
+    rows = []
+    for model in answers["model"].unique():
+        change = by_group[model, "mless"] - by_group[model, "none"]
+        rows.append({"model": model, "way": "greedy"} | _widths(change.dropna()))
+    return rows
+
+
+def of_weighted(draws: pd.DataFrame) -> list[dict]:
+    """Return a row per model of sampled answers, half of them under mless."""
+    rows = []
+    for model, drawn in draws.groupby("model", sort=False):
+        points = weighted(drawn, "mless", "none")
+        row = {"model": model, "way": "sampled, weighted"} | _widths(points)
+        by_shuffling = _variance_by_shuffling(drawn)
+        of_problems = max(row["variance"] - by_shuffling, 0)
+        answers = len(drawn) / len(points)
+        of_draws = (row["variance"] - of_problems) * answers / MORE
+        error = np.sqrt((of_problems + of_draws) / len(points))
+        row |= {"by_shuffling": by_shuffling, "answers": answers, "more": MORE}
+        row["half_width_more"] = Z_ALPHA * error
+        rows.append(row | {"detectable_more": (Z_ALPHA + Z_POWER) * error})
+    return rows
+
+
+def _widths(points: pd.Series) -> dict[str, float]:
+    """Return what the change of each problem says of the precision of their mean."""
+    error = interval(points, points.index).error
+    return {
+        "n": len(points),
+        "half_width": Z_ALPHA * error,
+        "detectable": (Z_ALPHA + Z_POWER) * error,
+        "variance": points.var(),
+    }
+
+
+def _variance_by_shuffling(draws: pd.DataFrame) -> float:
+    """Return the mean square over problems of the weighted change, where the right
+    answers of each problem are shuffled.
+    """
+    rng = np.random.default_rng(0)
+    deciding = draws[is_divided(draws)].sort_values("problem_id", kind="stable")
+    problem = deciding["problem_id"].to_numpy()
+    right = deciding["right"].to_numpy()
+    squares = []
+    for _ in range(SHUFFLES):
+        # Sorted by problem, and by chance within it.
+        order = np.lexsort((rng.random(len(problem)), problem))
+        shuffled = deciding.assign(right=right[order])
+        squares.append((weighted(shuffled, "mless", "none") ** 2).sum())
+    return float(np.mean(squares)) / draws["problem_id"].nunique()
+
+
+def main() -> None:
+    """Write the table of the families' answers."""
+    families = load_profile("families")
+    draws = evaluation.draws(families)
+    assert draws is not None
+    rows = of_greedy(evaluation.answers(families)) + of_weighted(draws)
+    keep(RESULTS / "precision.csv", pd.DataFrame(rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+"""Studies of what the stored answers can show, and of what chance alone would give."""
+
+from itertools import permutations
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy
+from hand_written import record, run
+
+from lib.evaluation.pass_rates import weighted
+from lib.evaluation.records import frame
+from studies import chance, pooled, precision, solved
+
+
+def solutions(tokens, changes=None):
+    """Scores of solutions of so many tokens at half a nat each, which slashes change by
+    so many nats.
+    """
+    problems = [f"p{place}" for place in range(len(tokens))]
+    none = pd.DataFrame({"problem_id": problems, "tokens": tokens, "model": "m"})
+    none = none.assign(condition="none", nats=-0.5 * np.array(tokens))
+    if changes is None:
+        return none
+    mless = none.assign(condition="mless", nats=none.nats + changes)
+    return pd.concat([none, mless], ignore_index=True)
+
+
+def test_short_solutions_are_likely_whether_or_not_the_model_finds_them_so():
+    answers = frame(run("none", right=12, n=30))
+    table = solved.orders(solutions(range(10, 40)), answers).set_index("order")
+    assert table.area.to_dict() == {"log p": 100, "log p per token": 50, "shorter": 100}
+    assert set(table.n) == {30}
+    assert set(table.solved) == {12}
+
+
+def draws_of(rows):
+    """A row per sampled answer, with log p under none and under mless."""
+    columns = ["problem_id", "drawn_under", "right", "none", "mless"]
+    return pd.DataFrame(rows, columns=columns).assign(model="m")
+
+
+def divided(problem, gain):
+    """Four answers to a problem, of which slashes make the right ones likelier."""
+    return [
+        (problem, "none", True, -1.0, -1.0 + gain),
+        (problem, "none", False, -1.0, -1.0 - gain),
+        (problem, "mless", True, -1.0, -1.0 + gain),
+        (problem, "mless", False, -1.0, -1.0 - gain),
+    ]
+
+
+def test_changes_of_likelihood_and_accuracy_are_compared_by_problem():
+    gains = [0.1 * place for place in range(-10, 10)]
+    rows = [
+        row for place, gain in enumerate(gains) for row in divided(f"p{place}", gain)
+    ]
+    draws = draws_of(rows)
+    # The last problem has no solution that is scored, and two are in the other order.
+    changes = [gains[1], gains[0], *gains[2:-1]]
+    (row,) = solved.nats_and_points(solutions(range(19), changes), draws).itertuples()
+    assert (row.n, row.divided) == (19, 19)
+    assert row.rho == pytest.approx(1 - 6 * 2 / (19 * (19**2 - 1)))
+    assert row.rho_low < row.rho < row.rho_high
+    assert row.p_value < 1e-6
+
+
+def test_the_interval_of_a_correlation_is_fishers():
+    low, high = solved.correlation_ends(0.0, 403)
+    assert (low, high) == pytest.approx((-0.0977, 0.0977), abs=1e-4)
+
+
+def test_a_cut_is_compared_as_two_samples_are():
+    points = np.random.default_rng(1).normal(size=60)
+    points[:25] += 1
+    by_cut = chance.z_of_cuts(points, np.array([20, 25]))
+    for cut, z in zip((20, 25), by_cut, strict=True):
+        welch = scipy.stats.ttest_ind(points[:cut], points[cut:], equal_var=False)
+        assert z == pytest.approx(welch.statistic)
+
+
+def test_many_cuts_are_less_surprising_than_one():
+    points = np.random.default_rng(2).normal(size=500)
+    points[: chance.LAST_LOOK] += 0.2
+    one, largest, blocks = chance.of_blocks(points)
+    assert abs(one["statistic"]) <= largest["statistic"]
+    assert one["p_value"] < largest["p_value"] < 1
+    assert one["p_value"] < blocks["p_value"] < 1
+
+
+def test_the_largest_of_many_limits_is_held_against_the_largest_by_chance():
+    rows = []
+    for place in range(60):
+        # Slashes solve ten more, with answers that only the last limits leave whole.
+        tokens = 600 if place < 10 else 200
+        for condition in ("none", "mless"):
+            right = condition == "mless" if place < 10 else place % 2 == 0
+            answer = record(condition, f"p{place}", right)
+            rows.append(answer | {"completion_tokens": tokens})
+    alone, corrected, largest = chance.of_limits(frame(rows))
+    assert alone["question"] == "limit of 640 tokens"
+    assert alone["p_value"] == pytest.approx(2 / 2**10)
+    assert corrected["p_value"] == pytest.approx(9 * 2 / 2**10)
+    # Three limits have the same answers, and the others none.
+    assert largest["p_value"] == pytest.approx(2 / 2**10, abs=1e-3)
+
+
+def test_models_are_pooled_by_problem():
+    rows = []
+    for model in ("a", "b"):
+        rows += run("none", right=4, n=40, model=model)
+        rows += run("repeat", right=12, n=40, model=model)
+        rows += run("mless", right=4, n=40, model=model)
+    repeat, slashes = pooled.pooled(frame(rows)).itertuples()
+    assert (repeat.condition, repeat.models, repeat.n) == ("repeat", 2, 40)
+    assert (repeat.effect, repeat.gained, repeat.lost) == (20, 16, 0)
+    # Two models that gain on the same problems are one piece of evidence.
+    alone = pooled.pooled(frame(rows[:120]))
+    assert repeat.low == pytest.approx(alone.low[0])
+    assert (slashes.effect, slashes.p_holm) == (0, 1)
+    assert repeat.p_holm == pytest.approx(2 * repeat.p_value)
+
+
+def test_what_shuffling_leaves_is_the_noise_of_the_draws(monkeypatch):
+    answers = divided("p0", 0.5) + divided("p1", -0.2)
+    undivided = [("p2", half, True, np.nan, np.nan) for half in ("none", "mless") * 2]
+    draws = draws_of(answers + undivided)
+    expected = 0.0
+    for place in (0, 4):
+        of_problem = draws.iloc[place : place + 4]
+        squares = [
+            weighted(of_problem.assign(right=right), "mless", "none").iloc[0] ** 2
+            for right in map(list, permutations(of_problem.right))
+        ]
+        expected += np.mean(squares) / 3  # problems
+    monkeypatch.setattr(precision, "SHUFFLES", 300)
+    (row,) = precision.of_weighted(draws)
+    assert row["by_shuffling"] == pytest.approx(expected, rel=0.2)
+    assert (row["n"], row["answers"]) == (3, 4)
+
+
+def test_more_answers_narrow_what_the_draws_widen(monkeypatch):
+    monkeypatch.setattr(precision, "SHUFFLES", 40)
+    rng = np.random.default_rng(4)
+    by_chance, by_problem = [], []
+    for place in range(500):
+        answers = divided(f"p{place}", gain=0.5)
+        ratios = rng.permutation([answer[-1] for answer in answers])
+        by_chance += [
+            (*answer[:-1], ratio) for answer, ratio in zip(answers, ratios, strict=True)
+        ]
+        # Slashes make the right answers likelier in every other problem.
+        by_problem += divided(f"p{place}", gain=3.0 * (place % 2))
+    halved, wide = (
+        precision.of_weighted(draws_of(rows))[0] for rows in (by_chance, by_problem)
+    )
+    assert halved["half_width_more"] == pytest.approx(halved["half_width"] / 2, rel=0.3)
+    assert wide["half_width_more"] > 0.6 * wide["half_width"]
+    assert halved["detectable"] == pytest.approx(
+        2.8016 / 1.96 * halved["half_width"], rel=1e-3
+    )
+
+
+def test_greedy_answers_find_what_their_discordant_pairs_allow():
+    rows = run("none", right=50, n=100) + run("mless", right=54, n=100)
+    (row,) = precision.of_greedy(frame(rows))
+    change = np.array([100.0] * 4 + [0] * 96)
+    assert row["half_width"] == pytest.approx(1.96 * change.std(ddof=1) / 10, rel=1e-3)
