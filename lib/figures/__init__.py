@@ -17,6 +17,7 @@ import lazy_loader
 DRAWING = [
     "NO_CHANGE",
     "PAGE_WIDTH",
+    "PAPER_COLOURS",
     "WIDE_AND_PALE_LINE",
     "grid",
     "interval_rows",

@@ -40,6 +40,13 @@ CONDITION_LOOKS = {
     "random": ("Random sentence", "#000000", "D"),
     "arm": ("ARM", "#CC79A7", "H"),
 }
+# Figures that have other colours in the paper, by condition: a reader who compares the
+# two should find the same curve in the same colour. Of Fig. 10 they are the bars'.
+PAPER_COLOURS = {
+    "fig10": {"none": "#762A83", "mless": "#44AA99", "mful": "#88CCEE"},
+    "fig11": {"mless": "#0072B2", "random": "#E69F00"},
+    "fig13": {"none": "#D55E00", "mless": "#009E73"},
+}
 # Of whatever else is told apart, in its order.
 COLOURS = ["#332288", "#999933", "#9F86C0", "#882255", "#4B6A88", "#DDAA33", "#117733"]
 # There is one more than colours, so that a pair of both comes back after 56 names.
@@ -85,33 +92,33 @@ def tell_apart(names):
     return looks
 
 
-def token_curves(ax, head, names, value="received"):
-    """Draw a number of each token of one prompt, a curve per condition. A first token
+def token_curves(ax, head, names, colours=None):
+    """Draw what each token of one prompt receives, a curve per condition. A first token
     that receives more than any other leaves the axis.
 
     head: the rows of a head, of `head_curves.curves`; names: what the legend calls each
-    condition.
+    condition; colours: by condition, those of `tell_apart` if None.
     """
     looks = tell_apart(names)
     for condition, label in names.items():
-        values = head[value][head.condition == condition]
+        values = head.received[head.condition == condition]
         wide = WIDE_AND_PALE_LINE if condition == "none" else {}
-        colour = looks[condition]["color"]
+        colour = colours[condition] if colours else looks[condition]["color"]
         ax.plot(values.to_numpy(), color=colour, label=label, **wide)
-    highest = head[value][head.position > 0].max()
+    highest = head.received[head.position > 0].max()
     ax.set(xlabel="Token position", ylabel="Average attention weight")
     ax.set_ylim(0, 1.05 * highest)
     model, layer, number = head[["model", "layer", "head"]].iloc[0]
     ax.set_title(f"{model}\nLayer {layer:.0f} Head {number:.0f}")
 
 
-def shade_inserted(ax, head):
+def shade_inserted(ax, head, text="inserted tokens", colour="0.9"):
     """Shade the inserted tokens of a whole prompt, and write what they are."""
     places = head.position[(head.part == "inserted") & (head.condition == "mless")]
-    ax.axvspan(places.min() - 0.5, places.max() + 0.5, color="0.9", zorder=0)
+    ax.axvspan(places.min() - 0.5, places.max() + 0.5, color=colour, zorder=0)
     place = (places.mean(), 0.98)
     across = ax.get_xaxis_transform()
-    ax.text(*place, "inserted tokens", ha="center", va="top", transform=across)
+    ax.text(*place, text, ha="center", va="top", transform=across)
 
 
 def interval_rows(ax, table, value, group, by, order=()):

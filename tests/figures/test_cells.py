@@ -94,14 +94,32 @@ def test_bars_are_the_accuracies_and_those_of_the_paper_are_hatched(draw):
         answer_tables=found("beside_the_paper", gives=BARS),
         head_curves=found("curves", gives=HEAD),
     )
-    ordered = sorted(bars.patches, key=lambda bar: bar.get_x())
-    assert [bar.get_height() for bar in ordered] == [63, 66, 44]
-    assert [bool(bar.get_hatch()) for bar in ordered] == [False, False, True]
-    assert {*texts(bars.texts)} == {"63", "66", "44"}
+    *of_conditions, hatched = bars.patches
+    assert [bar.get_height() for bar in of_conditions] == [63, 44, 66]
+    none, papers, mless = (bar.get_facecolor() for bar in of_conditions)
+    assert none == papers != mless
+    assert hatched.get_hatch()
+    assert hatched.get_bbox().bounds == of_conditions[1].get_bbox().bounds
+    # A value at an interval's end would be read as its height.
+    assert texts(bars.texts) == ["63", "66", "44"]
+    assert all(text.get_position()[1] < 10 for text in bars.texts)
+    _, labels = bars.get_legend_handles_labels()
+    assert labels == ["w/o", "w/ Mless", "the paper's numbers"]
     assert texts(bars.get_xticklabels()) == ["m\n(this run)", "n\n(the paper)"]
     ends = [line.get_segments()[0][:, 1].tolist() for line in bars.collections]
     assert [59, 67] in ends
     assert [62, 70] in ends
+
+
+def test_a_ratio_that_leaves_the_axis_is_marked(draw):
+    one = HEAD[HEAD.condition != "mful"]
+    much = one.received.where(one.received != 0.2, 0.9)  # 0.9 / 0.4 of the last token
+    tables = found("curves", gives=one.assign(received=much))
+    _, below = draw("02", 'names = {"none": "None"', head_curves=tables)
+    ratios, mark, _ = below.lines
+    assert ratios.get_ydata() == pytest.approx([0.6, 2.25])
+    assert mark.get_xydata().tolist() == [[1, 2]]
+    assert mark.get_label() == "ratio above 2"
 
 
 def test_lines_over_layers_have_every_estimate_and_its_interval(draw):

@@ -73,11 +73,17 @@ def test_curves_are_what_each_condition_gives_under_its_name(ax):
     assert 0.4 < high < 0.7
 
 
+def test_curves_may_have_the_colours_that_the_paper_gives_them(ax):
+    colours = drawing.PAPER_COLOURS["fig13"]
+    drawing.token_curves(ax, HEAD, {"none": "without", "mless": "with"}, colours)
+    assert [line.get_color() for line in ax.lines] == [*colours.values()]
+
+
 def test_the_inserted_tokens_are_shaded(ax):
-    drawing.shade_inserted(ax, HEAD)
+    drawing.shade_inserted(ax, HEAD, "Meaningless tokens")
     (shade,) = ax.patches
     assert (shade.get_x(), shade.get_width()) == (0.5, 2)
-    assert texts(ax.texts) == ["inserted tokens"]
+    assert texts(ax.texts) == ["Meaningless tokens"]
 
 
 def test_rows_have_a_group_each_from_the_top_and_the_series_beside_each_other(ax):
