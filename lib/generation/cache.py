@@ -153,9 +153,14 @@ def prefill(
 def refuse_nan(values: torch.Tensor) -> None:
     """Raise InputError where a model computed NaN, as where float16 runs over."""
     if values.isnan().any():
-        raise InputError(
-            "the model's numbers run over in this dtype (NaN): take --dtype float32"
-        )
+        raise overflowed()
+
+
+def overflowed() -> InputError:
+    """Return the error of a model that computed NaN."""
+    return InputError(
+        "the model's numbers run over in this dtype (NaN): take --dtype float32"
+    )
 
 
 def _real(ids: torch.Tensor, changed: list[int] | None) -> torch.Tensor | None:

@@ -18,7 +18,7 @@ import torch
 from lib.arm.moving import Installed, installed
 from lib.attention.function import attending, without_attention
 from lib.attention.steps import Step
-from lib.generation.cache import OwnCache, SlotCache, prefill, refuse_nan
+from lib.generation.cache import OwnCache, SlotCache, overflowed, prefill
 from lib.generation.writer import (
     Completion,
     Request,
@@ -33,6 +33,8 @@ from lib.prompts.batches import batch_tokens, in_batches
 # Of the memory that is free, what the cache of all rows may take. On a GPU prefills
 # need the rest of it, on a CPU all else that the machine does.
 CACHE_SHARE = {"cuda": 0.8, "cpu": 0.5}
+# Tokens whose probabilities are summed first: of most vocabularies a divisor.
+SUMMED_TOKENS = 128
 
 
 class Engine(Writer):
@@ -163,7 +165,9 @@ class _Batch:
         new = self.rows[begin:]
         ready = [place for place, row in enumerate(new) if not row.feed]
         draws = [new[place].draws for place in ready]
-        tokens = choose(logits[ready], self.sampling, draws)
+        if len(ready) < len(new):
+            logits = logits[ready]
+        tokens = choose(logits, self.sampling, draws)
 
         # From the last slot on, since the last row takes the place of one that leaves.
         for place, token in sorted(zip(ready, tokens, strict=True), reverse=True):
@@ -189,19 +193,68 @@ def choose(
     draws from its own generator, so that it does not depend on its batch. Raises
     InputError for NaN.
     """
-    refuse_nan(logits)
     if sampling.temperature == 0:
-        return logits.argmax(-1).tolist()
+        tokens = logits.argmax(-1)
+        largest = logits.gather(1, tokens[:, None])[:, 0]
+        return _known(tokens, largest.isnan())
+
+    # Made while a device is still at the logits.
+    draws = torch.tensor(
+        [torch.rand((), generator=own, dtype=torch.float64) for own in generators],
+        pin_memory=logits.is_cuda,
+    ).to(logits.device, non_blocking=True)
     probabilities = (logits / sampling.temperature).softmax(-1)
     if sampling.top_p < 1:
         ranked, order = probabilities.sort(descending=True)
         outside = ranked.cumsum(-1) - ranked >= sampling.top_p
         outside = outside.scatter(1, order, outside)
         probabilities = probabilities.masked_fill(outside, 0)
+    tokens, total = _reached(probabilities, draws)
+    return _known(tokens, total.isnan())
 
-    # In the vocabulary's order, which the last digits of a batch do not change as they
-    # do the order of like ones.
-    reached = probabilities.double().cumsum(-1)
-    draws = [torch.rand((), generator=own, dtype=torch.float64) for own in generators]
-    places = reached.new_tensor(draws)[:, None] * reached[:, -1:]
-    return torch.searchsorted(reached, places, right=True)[:, 0].tolist()
+
+def _reached(
+    probabilities: torch.Tensor, draws: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the token (N,) at which the sum of each row's probabilities (N,
+    vocabulary) exceeds that share (N,) of their total, and the total.
+
+    Sums are in float64 and in the vocabulary's order, which the last digits of a batch
+    do not change as they do the order of like ones: first over blocks of tokens, then
+    within the block that the share falls into.
+    """
+    if missing := -probabilities.shape[1] % SUMMED_TOKENS:
+        probabilities = torch.nn.functional.pad(probabilities, (0, missing))
+    blocks = probabilities.unflatten(1, (-1, SUMMED_TOKENS))
+    reached = blocks.sum(-1, dtype=torch.float64).cumsum(-1)
+    total = reached[:, -1:]
+    block, rest = _first_above(reached, draws[:, None] * total)
+    inside = blocks.take_along_dim(block[:, :, None], 1)[:, 0].double().cumsum(-1)
+    place, _ = _first_above(inside, rest)
+    return (block * SUMMED_TOKENS + place)[:, 0], total[:, 0]
+
+
+def _first_above(
+    sums: torch.Tensor, bounds: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return where each row of growing sums (N, M) first exceeds its bound (N, 1), and
+    by how much the bound exceeds the sum before.
+
+    A bound that rounding put at the last sum or above it lies just below that.
+    """
+    largest = sums[:, -1:]
+    bounds = bounds.minimum(largest.nextafter(torch.zeros_like(largest)))
+    place = torch.searchsorted(sums, bounds, right=True).clamp_(max=sums.shape[1] - 1)
+    before = torch.nn.functional.pad(sums, (1, 0)).gather(1, place)
+    return place, bounds - before
+
+
+def _known(tokens: torch.Tensor, is_nan: torch.Tensor) -> list[int]:
+    """Return tokens as numbers; raises InputError where one is NaN's.
+
+    A device is waited for once.
+    """
+    numbers = tokens.masked_fill(is_nan, -1).tolist()
+    if -1 in numbers:
+        raise overflowed()
+    return numbers

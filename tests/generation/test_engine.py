@@ -9,6 +9,8 @@ from dataclasses import replace
 import pytest
 import torch
 from families import FAMILIES, spread
+from hypothesis import given
+from hypothesis import strategies as st
 from transformers import DynamicCache
 
 from lib.arm.moving import installed
@@ -157,6 +159,34 @@ def test_tokens_are_drawn_as_often_as_their_probabilities_say():
     tokens = choose(logits, Sampling(1, temperature=2.0), generators)
     shares = torch.bincount(torch.tensor(tokens), minlength=4) / 4000
     torch.testing.assert_close(shares, probabilities, rtol=0, atol=0.025)
+
+
+@given(st.integers(1, 400), st.integers(0, 2**32), st.sampled_from([0.5, 5, 50]))
+def test_a_draw_is_the_one_of_the_plain_sum_in_float64(vocabulary, seed, spread):
+    generator = torch.Generator().manual_seed(seed)
+    logits = spread * torch.randn(8, vocabulary, generator=generator)
+    logits[:, torch.rand(vocabulary, generator=generator) < 0.3] = -math.inf
+    logits[:, int(seed) % vocabulary] = 0
+    seeds = range(seed, seed + 8)
+    drawn = choose(logits, Sampling(1, 1.0), [seeded(number) for number in seeds])
+    for row, number, token in zip(logits, seeds, drawn, strict=True):
+        sums = row.softmax(-1).double().cumsum(-1)
+        draw = torch.rand((), generator=seeded(number), dtype=torch.float64)
+        assert token == int((sums <= draw * sums[-1]).sum())
+
+
+def seeded(number):
+    return torch.Generator().manual_seed(number)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1 - 2**-53, 1.0])
+def test_a_token_without_probability_is_never_drawn(share):
+    probabilities = torch.rand(50, 300, generator=seeded(3))
+    probabilities[:, ::2] = 0
+    probabilities[:, 200:] = 0
+    draws = torch.full((50,), share, dtype=torch.float64)
+    tokens, _ = transformers._reached(probabilities, draws)
+    assert (probabilities.gather(1, tokens[:, None]) > 0).all()
 
 
 @pytest.mark.parametrize("temperature", [0, 1])
