@@ -135,7 +135,7 @@ def cells(claim: str, text: str = "{word}") -> str:
     told = []
     for model in models_of(stored.about("dilution")):
         row = by_model.get(model)
-        told.append(fill(text, row) if row else "not asked")
+        told.append(fill(text, row) if row else "not measured")
     return "|".join(told)
 
 
