@@ -1,3 +1,4 @@
+# make install     .venv with the packages and the demo model, and nothing else; so does make alone
 # make reproduce   every figure and what it shows: of real models of the paper's families, as make families does, and of
 #                  the demo model, which is measured here, into figures/demo and results/demo
 # make families    figures and verdicts of the families from what is stored; FRESH=1 installs their weights as GGUF (1.8 GB)
@@ -14,7 +15,7 @@
 # make readme      README.md and docs/*.md anew from docs/templates, after `make reproduce` or `make bench` changed numbers
 # make address     URL=https://github.com/...: the address of this copy, for README, CITATION and other files that name it
 # make outputs     run the notebooks in place, so that they store the outputs that the tests compare
-# Each makes .venv when it is missing, and does nothing twice.
+# Each installs first what is missing of .venv, and does nothing twice.
 
 PYTHON ?= python3
 PROFILE ?= demo
@@ -24,7 +25,9 @@ READY := .venv/.ready
 LEFT_OUT := .venv/etc/jupyter/labconfig/page_config.json
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: reproduce families scores test test-vllm test-ray lab report conda bench gpu readme outputs address
+.PHONY: install reproduce families scores test test-vllm test-ray lab report conda bench gpu readme outputs address
+
+install: $(READY)
 
 reproduce: families
 	$(BIN)/python -m lib reproduce --profile $(PROFILE)

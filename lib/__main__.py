@@ -13,7 +13,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
-NOT_HERE = "{} is not installed here: run `make` once, then .venv/bin/python -m lib"
+NOT_HERE = (
+    "{} is not installed here: run `make install` once, then .venv/bin/python -m lib"
+)
 # Modules that come with Python on Unix alone, and what a disk without locks answers.
 UNIX = ("fcntl", "resource")
 NO_UNIX = "this system lacks {}, which Unix has: on Windows run it in WSL"

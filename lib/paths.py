@@ -14,8 +14,8 @@ FIGURES = ROOT / "figures"
 RESULTS = ROOT / "results"
 if not PROFILES.is_dir():
     raise ImportError(
-        f"{ROOT} has no data/profiles, which lib reads: run `make`, or `pip install"
-        " --editable .` in a clone of the repository; a wheel has only the code"
+        f"{ROOT} has no data/profiles, which lib reads: run `make install`, or `pip"
+        " install --editable .` in a clone of the repository; a wheel has only the code"
     )
 # The user's, for what can be computed or fetched again.
 CACHE = Path(

@@ -190,7 +190,7 @@ WITHOUT = (
     "-c \"import runpy, sys; sys.modules['{}'] = None; runpy.run_module('lib',"
     " run_name='__main__')\" report"
 )
-NOT_HERE = "error: {} is not installed here: run `make` once"
+NOT_HERE = "error: {} is not installed here: run `make install` once"
 GRADE, FULL = "-m lib grade many.jsonl", "error: the output: No space left"
 ENDS = [(f"{GRADE} | head -1", 141, ""), (f"{GRADE} > /dev/full", 2, FULL)]
 ENDS += [
