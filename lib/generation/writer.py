@@ -28,6 +28,7 @@ CHUNK_BATCHES = 4
 ROOMY_BATCH = 256
 # A conversation whose template shows what ends a turn.
 QUESTION = "What is the answer?"
+THOUGHT = "Six times seven comes to mind."
 ANSWER = "The answer is forty-two."
 
 
@@ -81,9 +82,7 @@ class Completion:
 
 def elicitation_tokens(tokenizer: Any, sampling: Sampling) -> list[int]:
     """Return the tokens of the text that is appended to an answer without a box."""
-    if not sampling.elicit:
-        return []
-    return tokenizer(sampling.elicit, add_special_tokens=False)["input_ids"]
+    return _tokens(tokenizer, sampling.elicit) if sampling.elicit else []
 
 
 def positions_after(tokenizer: Any, sampling: Sampling) -> int:
@@ -257,22 +256,34 @@ def stop_tokens(model: PreTrainedModel, tokenizer: Any) -> set[int]:
 
 
 def turn_end(tokenizer: Any) -> list[int]:
-    """Return the special token that the chat template puts behind an assistant's turn,
-    or nothing where there is none.
+    """Return the special token that the chat template puts behind an assistant's last
+    turn, or nothing where there is none.
+
+    An earlier turn may end with another token, which the model also writes behind its
+    thought, before its answer. It counts where the last turn is left open. A token that
+    the template puts between thought and answer is never one.
     """
     if not tokenizer.chat_template:
         return []
     question = {"role": "user", "content": QUESTION}
-    answer = {"role": "assistant", "content": ANSWER}
-    try:
-        text = tokenizer.apply_chat_template(
-            [question, answer, question], tokenize=False
-        )
-    except Exception:  # a template is a program of the checkpoint's, which may fail
-        return []
-    behind = text.partition(ANSWER)[2].lstrip()
-    tokens = tokenizer(behind, add_special_tokens=False)["input_ids"]
-    return [token for token in tokens[:1] if token in tokenizer.added_tokens_decoder]
+    # Templates read a thought from either field.
+    thought = {"thinking": THOUGHT, "reasoning_content": THOUGHT}
+    answer = {"role": "assistant", "content": ANSWER, **thought}
+    for turns in ([question, answer], [question, answer, question]):
+        try:
+            text = tokenizer.apply_chat_template(turns, tokenize=False)
+        except Exception:  # a template is a program of the checkpoint's, which may fail
+            continue
+        before, _, behind = text.partition(ANSWER)
+        end = _tokens(tokenizer, behind.lstrip())[:1]
+        if end and end[0] in tokenizer.added_tokens_decoder:
+            between = _tokens(tokenizer, before.partition(THOUGHT)[2])
+            return [] if end[0] in between else end
+    return []
+
+
+def _tokens(tokenizer: Any, text: str) -> list[int]:
+    return tokenizer(text, add_special_tokens=False)["input_ids"]
 
 
 def engine_class(name: str):

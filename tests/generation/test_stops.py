@@ -5,12 +5,31 @@ from types import SimpleNamespace
 import pytest
 from transformers import GenerationConfig
 
-from lib.generation.writer import stop_tokens, turn_end
+from lib.generation.writer import Request, Row, Sampling, stop_tokens, turn_end
+from lib.grading import grade
 
-CHATML = (
-    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n"
-    "{% endfor %}"
+TURN = "<|im_start|>{{ m.role }}\n{{ m.content }}"
+CHATML = "{% for m in messages %}" + TURN + "<|im_end|>\n{% endfor %}"
+OPEN = CHATML.replace("<|im_end|>", "{% if not loop.last %}<|im_end|>{% endif %}")
+# A thought in a channel of its own, which closes as an earlier turn does: gpt-oss.
+CHANNELS = (
+    "{% for m in messages %}<|start|>{{ m.role }}"
+    "{% if m.thinking and loop.last %}<|channel|>analysis<|message|>{{ m.thinking }}"
+    "<|end|><|start|>assistant{% endif %}<|channel|>final<|message|>{{ m.content }}"
+    "{% if loop.last %}<|return|>{% else %}<|end|>{% endif %}{% endfor %}"
 )
+SAID = (
+    "<|channel|>analysis<|message|>Is it \\boxed{11}?<|end|><|start|>assistant"
+    "<|channel|>final<|message|>It is \\boxed{12}.<|return|>"
+)
+MARKS = ["<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<|return|>"]
+
+
+@pytest.fixture
+def marked(tokenizer):
+    """A tokenizer that knows the marks of channels, too."""
+    tokenizer.add_special_tokens({"additional_special_tokens": MARKS})
+    return tokenizer
 
 
 @pytest.mark.parametrize(
@@ -26,12 +45,19 @@ CHATML = (
         ("{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}", []),
         ("{{ raise_exception('tools are needed') }}", []),
         (None, []),
+        # The last turn is left open, or refused: an earlier one shows its end.
+        (OPEN, ["<|im_end|>"]),
+        ("{{ raise_exception('?') if not messages[2:] }}" + CHATML, ["<|im_end|>"]),
+        (CHANNELS, ["<|return|>"]),
+        (CHANNELS.replace("m.thinking", "m.reasoning_content"), ["<|return|>"]),
+        # What closes a thought ends no turn.
+        (CHANNELS.replace("<|return|>", "<|end|>"), []),
     ],
 )
-def test_the_turns_end_is_read_off_the_template(tokenizer, template, end):
-    tokenizer.chat_template = template
-    tokenizer.eos_token = "<|endoftext|>"
-    assert turn_end(tokenizer) == tokenizer.convert_tokens_to_ids(end)
+def test_the_turns_end_is_read_off_the_template(marked, template, end):
+    marked.chat_template = template
+    marked.eos_token = "<|endoftext|>"
+    assert turn_end(marked) == marked.convert_tokens_to_ids(end)
 
 
 @pytest.mark.parametrize("declared, several", [(None, []), (5, [5]), ([5, 6], [5, 6])])
@@ -42,3 +68,14 @@ def test_declared_ends_and_the_tokenizers_own_stop_too(tokenizer, declared, seve
     tokenizer.eos_token = "<|endoftext|>"
     own = tokenizer.convert_tokens_to_ids(["<|im_end|>", "<|endoftext|>"])
     assert stop_tokens(model, tokenizer) == {*own, *several}
+
+
+def test_an_answer_goes_on_behind_its_closed_thought(marked, ids):
+    marked.chat_template = CHANNELS
+    writer = SimpleNamespace(
+        stops=turn_end(marked), tokenizer=marked, loaded=SimpleNamespace(device="cpu")
+    )
+    row = Row(writer, Request("a", [1]), Sampling(100))
+    finished = [row.take(token) for token in ids(SAID)]
+    assert finished.index(True) == len(finished) - 1
+    assert grade("12", row.completion().text).correct
