@@ -229,7 +229,11 @@ def _found(
 
 
 def read_config(folder: Path) -> transformers.PretrainedConfig:
-    """Return a checkpoint's config; InputError for what is none, or is quantised."""
+    """Return a checkpoint's config; InputError for what is none, or is quantised.
+
+    Where a family caps its attention scores, as Gemma 2 does, the config asks for eager
+    attention: the default of transformers, sdpa, ignores the cap.
+    """
     require_config(folder)
     config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
     quantisation = getattr(config, "quantization_config", None)
@@ -239,6 +243,8 @@ def read_config(folder: Path) -> transformers.PretrainedConfig:
             f"{folder}: config.json says that its weights are quantised ({method}),"
             " which is not supported: take the model that was quantised"
         )
+    if getattr(config.get_text_config(), "attn_logit_softcapping", None):
+        config._attn_implementation = "eager"
     return config
 
 

@@ -11,17 +11,19 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from families import FAMILIES, of_type, on_cpu, save
+from families import FAMILIES, of_type, on_cpu, save, spread
 from hub_server import point_at
 from safetensors.torch import load_file, save_file
 from transformers import (
     AutoConfig,
     AutoModel,
+    AutoModelForCausalLM,
     BloomConfig,
     ByT5Tokenizer,
     Gemma3TextConfig,
 )
 
+from lib.generation.cache import prefill
 from lib.models import checkpoint, memory, weights
 from lib.models.loading import cut_config, load, load_without_weights, with_weights
 from lib.models.names import known_models
@@ -281,6 +283,19 @@ def test_an_embedding_that_is_stored_as_the_head_is_found_where_the_head_is_load
     assert torch.equal(whole.get_input_embeddings().weight, embedding)
     message = refused(on_cpu, tiny_checkpoint, layers=1)
     assert message.endswith("lacks 1 tensors, the first is embed_tokens.weight")
+
+
+def test_scores_are_capped_where_the_family_caps_them(tmp_path):
+    """transformers' own choice for Gemma 2 is sdpa, which ignores the cap."""
+    save(spread(of_type("gemma2", attn_logit_softcapping=0.5)), tmp_path)
+    options = {"attn_implementation": "eager"}
+    expected = AutoModelForCausalLM.from_pretrained(tmp_path, **options)
+    loaded = on_cpu(tmp_path)
+    torch.testing.assert_close(logits(loaded.model), logits(expected))
+    # Also of the first layers, and of weights that are drawn.
+    on_cpu(tmp_path, layers=1, seed=1)
+    _, prefilled = prefill(loaded.model, IDS.tolist(), [range(5)])
+    torch.testing.assert_close(prefilled, logits(expected)[0])
 
 
 def test_a_model_without_a_list_of_layers_is_refused(tmp_path, refused):
