@@ -3,7 +3,6 @@
 A command is a function of the models of its options (`lib.profiles.options`).
 """
 
-import errno
 import json
 import os
 import re
@@ -16,13 +15,9 @@ from typing import Annotated
 NOT_HERE = (
     "{} is not installed here: run `make install` once, then .venv/bin/python -m lib"
 )
-# Modules that come with Python on Unix alone, and what a disk without locks answers.
+# Modules that come with Python on Unix alone.
 UNIX = ("fcntl", "resource")
 NO_UNIX = "this system lacks {}, which Unix has: on Windows run it in WSL"
-LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
-NO_LOCKS = (
-    "this disk has no file locks: write to another one, with --out or a copy there"
-)
 
 try:
     from pydantic import AfterValidator, Field, NonNegativeInt
@@ -302,8 +297,7 @@ def _complain(error: Exception) -> int:
         if isinstance(error, BrokenPipeError):
             # `| head` has seen enough: as other programs end then.
             return 128 + signal.SIGPIPE
-        reason = NO_LOCKS if error.errno in LOCKS else error.strerror or error
-        message = f"{error.filename or 'the output'}: {reason}"
+        message = f"{error.filename or 'the output'}: {error.strerror or error}"
 
     print("error:", *message.split(), file=sys.stderr)
     return 1 if isinstance(error, PartlyDone) else 2

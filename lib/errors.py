@@ -7,7 +7,7 @@ import re
 import reprlib
 import ssl
 import urllib.request
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
@@ -138,9 +138,20 @@ def _fields_at_any_depth(model: type[BaseModel]) -> set[str]:
     return {name for part in parts for name in part.get("properties", ())}
 
 
+def _place(path: Sequence[str | int]) -> str:
+    """Return the dotted path of a field; items of a list are counted from 1."""
+    place = ""
+    for part in path:
+        if isinstance(part, int):
+            place += f" (item {part + 1})"
+        elif part != "[key]":
+            place += f".{part}"
+    return place.removeprefix(".")
+
+
 def _reason(details: Mapping[str, Any], fields: Collection[str]) -> str:
     """Return where one error of pydantic's is and what is wrong there."""
-    place = ".".join(str(part) for part in details["loc"] if part != "[key]")
+    place = _place(details["loc"])
     kind = details["type"]
     if kind == "missing":
         reason = "missing field"

@@ -1,18 +1,22 @@
 """What the commands refuse: in one line, before anything is written or loaded."""
 
 import errno
+import fcntl
 import gzip
 import json
 import os
 import shlex
 import subprocess
 import sys
+from unittest.mock import Mock
 
 import pytest
 from huggingface_hub import close_session, constants
+from transformers import AutoTokenizer
 
 from lib import paths
-from lib.__main__ import NO_LOCKS, NO_UNIX, main
+from lib.__main__ import NO_UNIX, main
+from lib.files.store import NO_LOCKS
 
 PROBLEM = json.dumps(
     {
@@ -28,11 +32,16 @@ PROFILE = (
 )
 FILES = {
     "good.jsonl": f"{PROBLEM}\n",
+    "solved.jsonl": PROBLEM.replace("response", "solution"),
     "broken.jsonl": f"{PROBLEM}\n{{half\n",
     "empty.jsonl": "",
     "deep.jsonl": "[" * 100_000,
     "twice.yaml": PROFILE + "  limit: 2\n  limit: 3\n",
     "object.yaml": "name: !!python/object:os.system x\n",
+    # What pandas writes for nothing, a key that every gold needs, and a list of rows.
+    "blank.jsonl": '{"problem": "2+3?", "answer": ""}',
+    "nan.jsonl": '{"problem": "2+3?", "answer": NaN, "solution": NaN, "level": NaN}',
+    "list.jsonl": '[{"problem": "2+3?", "answer": "5"}]',
     "odd.jsonl": json.dumps({"problem": "2+3?", "answer": "5", "level": "hard"}),
     "hub.yaml": PROFILE.replace("[demo]", "[org/name]"),
 }
@@ -42,6 +51,16 @@ evaluate --max-new-tokens 8192 |
 SmolLM2-135M-Instruct has room for 8192 tokens, not for 0 inserted and 8192 new
 evaluate --shard 3/2 | shard '3/2': give i/n
 evaluate --shard 0/2 | shard '0/2': give i/n
+evaluate --temperature -1 | temperature: must be greater than or equal to 0, not '-1'
+evaluate --top-p 0 | top_p: must be greater than 0, not '0'
+evaluate --samples 0 | samples: must be greater than or equal to 1, not '0'
+evaluate --conditions none,dilute | mless+arm, example, bare, repeat, hint
+likelihood --model demo --out o --conditions none,dilute | (did you mean dilution?)
+evaluate --problems blank.jsonl |
+blank.jsonl, line 1: answer: must not be empty
+evaluate --problems nan.jsonl |
+ nan.jsonl, line 1: answer: must not be empty, not NaN
+evaluate --problems list.jsonl | list.jsonl, line 1: must be fields with values
 evaluate --problems math500 | MATH-500 could not be fetched
 evaluate --problems deep.jsonl | line 1: not valid JSON (maximum recursion
 evaluate --problems latin.jsonl | latin.jsonl is not UTF-8 text (byte 13)
@@ -74,6 +93,7 @@ LINES = COMMANDS.replace(" |\n", " | ").strip().splitlines()
 ROWS = [line.split(" | ") for line in LINES]
 # These ask the hub, or load more than the settings.
 LATE = ("grade", "org/name", "math500", "hub.yaml")
+SHORT = "--problems good.jsonl --max-new-tokens 2 --conditions none,mless"
 FOREIGN = (
     "Value error",
     "nput should",
@@ -123,7 +143,7 @@ def test_refusals_and_help_need_no_torch(folder):
         import contextlib, shlex, sys
         from pathlib import Path
         from lib import paths
-        from lib.__main__ import NO_LOCKS, NO_UNIX, main
+        from lib.__main__ import main
         paths.RESULTS = paths.FIGURES = Path({str(folder)!r})
         for command in {[*early, "--help"]!r}:
             with contextlib.suppress(SystemExit):
@@ -169,21 +189,41 @@ def test_a_variable_that_hinders_a_connection_is_named(
     assert main(["grade", "good.jsonl"]) == 0
 
 
-def test_a_system_or_a_disk_that_lacks_locks_is_told_what_to_do(
-    folder, monkeypatch, capsys
+def test_a_system_that_lacks_a_module_is_told_what_to_do(folder, monkeypatch, capsys):
+    error = ModuleNotFoundError("fcntl", name="fcntl")
+    monkeypatch.setattr("lib.grading.pairs.read_pairs", Mock(side_effect=error))
+    assert main(["grade", "good.jsonl"]) == 2
+    assert capsys.readouterr().err == f"error: {NO_UNIX.format('fcntl')}\n"
+
+
+def test_what_is_stored_outlives_a_blank_line_and_a_disk_without_locks(
+    folder, tiny_llama, monkeypatch, capsys
 ):
-    def fail(error):
-        def run(*given):
-            raise error
+    command = f"evaluate --model {tiny_llama} --out o {SHORT}".split()
+    assert main(command) == 0
+    file = folder / "o" / "completions.jsonl"
+    stored = file.read_text().replace("\n", "\n\n")
+    file.write_text(stored)
+    assert main(command) == 0
+    no_locks = OSError(errno.ENOSYS, "Function not implemented")
+    monkeypatch.setattr(fcntl, "flock", Mock(side_effect=no_locks))
+    assert main(command) == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error == f"error: cannot write results to o: {NO_LOCKS}"
+    assert file.read_text() == stored
 
-        monkeypatch.setattr("lib.grading.pairs.read_pairs", run)
-        assert main(["grade", "good.jsonl"]) == 2
-        return capsys.readouterr().err
 
-    no_module = ModuleNotFoundError("fcntl", name="fcntl")
-    assert fail(no_module) == f"error: {NO_UNIX.format('fcntl')}\n"
-    no_locks = OSError(errno.ENOLCK, "No locks available", "o/completions.jsonl")
-    assert fail(no_locks) == f"error: o/completions.jsonl: {NO_LOCKS}\n"
+def test_a_tokenizer_of_another_model_is_told_in_a_line(
+    folder, tiny_checkpoint, capsys
+):
+    tokenizer = AutoTokenizer.from_pretrained(tiny_checkpoint)
+    tokenizer.add_tokens(["What is"])
+    tokenizer.save_pretrained(tiny_checkpoint)
+    said = "error: the tokenizer gives token 49152, but the model's embedding ends with"
+    for command in (f"evaluate {SHORT}", "likelihood --problems solved.jsonl"):
+        command += f" --model {tiny_checkpoint} --out {command[:4]}"
+        assert main(command.split()) == 2
+        assert capsys.readouterr().err.splitlines()[-1].startswith(said)
 
 
 WITHOUT = (

@@ -24,7 +24,7 @@ class Outer(Settings):
         ({"name": "", "zzz": 1}, "name: must not be empty, not ''; zzz: unknown field"),
         (
             {"name": "x", "parts": [{"lenght": 1}]},
-            "parts.0.lenght: unknown field (did you mean length?)",
+            "parts (item 1).lenght: unknown field (did you mean length?)",
         ),
         (
             {"name": "x", "maybe": {"length": "1"}},

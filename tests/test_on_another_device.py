@@ -7,6 +7,7 @@ import torch
 from families import FAMILIES
 
 from lib.arm import moving
+from lib.attention import received
 from lib.attention.function import Recording, attending, hiding
 from lib.attention.steps import Step
 from lib.generation.cache import SlotCache, prefill
@@ -30,6 +31,8 @@ def test_nothing_waits_for_a_device_or_leaves_it(model, monkeypatch):
     sums = torch.zeros(2, 2, 4, 1, 5, device="meta")
     with attending(decoder, Recording(sums, index={0: 0, 1: 1}, last=1)):
         decoder(ids, use_cache=True)  # without a cache transformers itself waits
+
+    assert received._queries(decoder, ids, [1, 2], [5, 4], None).is_meta
 
     last = [range(4, 5), range(4, 5)]
     with hiding(model, [slice(1, 3), slice(1, 2)], hidden=[1], silent=[2]):

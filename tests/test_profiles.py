@@ -71,7 +71,7 @@ accuracy | {conditions: [mless]}
 accuracy: conditions must hold 'none'
 
 accuracy | {conditions: [none, mles]}
-accuracy.conditions.1: unknown condition 'mles' (did you
+accuracy.conditions (item 2): unknown condition 'mles' (did you
 
 accuracy | {conditions: [none, gap]}
 accuracy: gap: only likelihoods are measured under it
@@ -95,7 +95,7 @@ layers-1-to-31-only: the model has layers 1 to 30
 org/m@a and org/m@b are both called m: give each a profile of its own
 
 | {likelihood: {models: [demo], conditions: [none, "arm:mode=code"]}}
-likelihood.conditions.1: arm:mode=code: likelihoods take ARM in mode text
+likelihood.conditions (item 2): arm:mode=code: likelihoods take ARM in mode text
 
 | {pass_rates: {models: [demo], samples: 1}}
 pass_rates.samples: must be greater than or equal to 2, not 1

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import torch
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
@@ -152,6 +152,22 @@ def device_of(model: PreTrainedModel) -> torch.device:
     if "disk" in places and model.device.type == "meta":
         return torch.device("cpu")
     return model.device
+
+
+def on_device(model: PreTrainedModel, input_ids: torch.Tensor) -> torch.Tensor:
+    """Return token ids on the device where a model computes.
+
+    Raises InputError for an id that the model's embedding does not have: on a GPU it
+    would end the process.
+    """
+    embedding = cast(torch.nn.Embedding, model.get_input_embeddings())
+    size = len(embedding.weight)
+    if input_ids.numel() and (largest := int(input_ids.max())) >= size:
+        raise InputError(
+            f"the tokenizer gives token {largest}, but the model's embedding ends with"
+            f" token {size - 1}: use the tokenizer that belongs to these weights"
+        )
+    return input_ids.to(device_of(model))
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ from lib.attention.function import (
     Recording,
     attending,
     device_of,
+    on_device,
     refuse_without_attention,
 )
 from lib.errors import InputError
@@ -73,7 +74,7 @@ def observe(
     decoder = model.get_decoder()
     if layers is None:
         layers = range(1, decoder.config.num_hidden_layers + 1)
-    input_ids = torch.atleast_2d(input_ids).to(device_of(model))
+    input_ids = on_device(model, torch.atleast_2d(input_ids))
     rows = _queries(decoder, input_ids, layers, lengths, queries)
     heads = decoder.config.num_attention_heads
     shape = (len(input_ids), len(layers), heads, *rows.shape[1:])
@@ -113,7 +114,7 @@ def observe_uniform(
     all zero: there are none.
     """
     decoder = model.get_decoder()
-    input_ids = torch.atleast_2d(input_ids).to(device_of(model))
+    input_ids = on_device(model, torch.atleast_2d(input_ids))
     rows = _queries(decoder, input_ids, layers, lengths, queries)
     tokens = input_ids.shape[1]
     # Each layer says in a forward how many tokens it sees.
@@ -191,7 +192,7 @@ def _queries(
         )
     if lengths is None:
         lengths = [tokens] * batch
-    lengths = torch.as_tensor(lengths, device=input_ids.device)
+    lengths = torch.as_tensor(lengths)
     is_possible = (lengths >= 1) & (lengths <= tokens)
     if lengths.shape != (batch,) or not bool(is_possible.all()):
         raise InputError(
@@ -199,5 +200,5 @@ def _queries(
             f" {lengths.tolist()}"
         )
     place = torch.arange(tokens, device=input_ids.device)
-    real = (place < lengths[:, None])[:, None]
+    real = (place < lengths.to(place.device)[:, None])[:, None]
     return (real if queries is None else real & queries.to(real.device)).float()

@@ -25,6 +25,11 @@ from lib.files.whole import read_bytes, write_json
 
 RUN = "run.json"
 ADVICE = "use another folder, or delete this one"
+# What a disk without locks answers, and what a user is told.
+LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
+NO_LOCKS = (
+    "this disk has no file locks: write to another one, with --out or a copy there"
+)
 Wanted = TypeVar("Wanted")
 
 
@@ -71,9 +76,8 @@ def _in_one_line(path: Path) -> Iterator[None]:
             raise InputError(
                 f"disk full at {path}: nothing lost; free space and run again"
             ) from error
-        raise InputError(
-            f"cannot write results to {path.parent}: {error.strerror}"
-        ) from error
+        reason = NO_LOCKS if error.errno in LOCKS else error.strerror
+        raise InputError(f"cannot write results to {path.parent}: {reason}") from error
 
 
 def _lock(stream: BinaryIO, path: Path) -> None:
@@ -167,11 +171,13 @@ def _whole(data: bytes) -> bytes:
 
 
 def _rows_of_lines(whole: bytes, path: Path) -> dict[str, dict]:
-    """Return the rows of whole lines by key, the first of each; raises InputError
-    naming a broken line.
+    """Return the rows of whole lines by key, the first of each; blank lines are
+    skipped, and an InputError names a broken one.
     """
     rows: dict[str, dict] = {}
     for number, line in enumerate(whole.split(b"\n")[:-1], 1):
+        if not line.strip():
+            continue
         try:
             row = json.loads(line.decode())
         except (ValueError, RecursionError) as error:

@@ -10,7 +10,7 @@ import torch
 from torch.utils.hooks import RemovableHandle
 from transformers import Cache, DynamicCache, PreTrainedModel
 
-from lib.attention.function import device_of, without_attention
+from lib.attention.function import on_device, without_attention
 from lib.errors import InputError
 from lib.prompts.batches import pad
 
@@ -117,6 +117,8 @@ def prefill(
     What all rows begin with is computed once, unless ARM is at work: then `changed`
     says how many first tokens of each row it changes. Of a model with other layers than
     those of attention the cache is of use for one row alone: several are padded.
+    Raises InputError for an id beyond the model's embedding, and for such layers with
+    ARM.
     """
     plain = not without_attention(model)
     if changed and not plain:
@@ -124,7 +126,6 @@ def prefill(
             f"{model.config.model_type}: ARM needs a model whose layers all have"
             " attention"
         )
-    device = device_of(model)
     # Sliding windows of the family's own cache would drop what rows may still share.
     cache = DynamicCache(config=None if plain else model.config.get_text_config())
     shared: list[int] = []
@@ -132,15 +133,15 @@ def prefill(
         before = [row[: at.start] for row, at in zip(rows, places, strict=True)]
         shared += os.path.commonprefix(before)  # noqa: RUF071 (of any sequences, here ids)
     if shared:
-        beginning = torch.tensor([shared], device=device)
+        beginning = on_device(model, torch.tensor([shared]))
         decoder = model.get_decoder()
         decoder(input_ids=beginning, past_key_values=cache, use_cache=True)
         cache.batch_repeat_interleave(len(rows))
 
     begun = len(shared)
-    ids = pad([torch.tensor(row[begun:]) for row in rows])[0].to(device)
+    ids = on_device(model, pad([torch.tensor(row[begun:]) for row in rows])[0])
     flat = [(row, place - begun) for row, at in enumerate(places) for place in at]
-    with logits_at(model, *torch.tensor(flat, device=device).T):
+    with logits_at(model, *torch.tensor(flat, device=ids.device).T):
         output = model(
             input_ids=ids,
             attention_mask=_real(ids, changed),

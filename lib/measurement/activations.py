@@ -26,6 +26,7 @@ from lib.arm.activations import (
 )
 from lib.arm.moving import installed
 from lib.arm.settings import Arm
+from lib.attention.function import on_device
 from lib.errors import InputError
 from lib.measurement.attention import Prompts
 from lib.measurement.variables import OTHERS, stacked, to_dataset
@@ -193,7 +194,7 @@ def _measure_prompt(
             "counts": histogram(activation),
         }
 
-    input_ids = prompt.input_ids[None].to(device)
+    input_ids = on_device(loaded.model, prompt.input_ids[None])
     with torch.inference_mode(), watched(loaded.model, layers, see, stop=True):
         decoder = loaded.model.get_decoder()
         decoder(input_ids=input_ids, use_cache=False)

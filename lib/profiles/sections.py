@@ -14,7 +14,13 @@ from pydantic import (
 
 from lib.errors import Settings, validated
 from lib.models.names import Dtype, known_models
-from lib.prompts.conditions import Condition, ConditionField, Example, Format
+from lib.prompts.conditions import (
+    AnsweredField,
+    Condition,
+    ConditionField,
+    Example,
+    Format,
+)
 
 # What several settings mean, as the command line's help and the README say it.
 LIMIT = "a seeded sample of so many problems, stratified by level; all if null"
@@ -120,7 +126,7 @@ class Variation(Settings):
     """A second, smaller run that differs from `accuracy` in these settings."""
 
     limit: PositiveInt | None = Field(None, description=LIMIT)
-    conditions: list[ConditionField]
+    conditions: list[AnsweredField]
     temperature: float = Field(0.0, ge=0, description="0 is greedy")
     top_p: float = Field(
         1.0, gt=0, le=1, description="share of the probability to draw from"
@@ -147,7 +153,7 @@ class Accuracy(Variation, Section):
     examples: list[Example] = Field(
         [], description="worked problems that are shown first, in chat form"
     )
-    conditions: list[ConditionField] = Field(
+    conditions: list[AnsweredField] = Field(
         ["none", "mless", "mful"], validate_default=True, description=CONDITIONS_HELP
     )
     max_new_tokens: NonNegativeInt = Field(

@@ -157,8 +157,15 @@ def _insertions(
 
 def cut_to_tokens(tokenizer, text: str, length: int) -> str:
     """Return `text`, repeated, up to the end of its token number `length`; copies of
-    words have spaces between.
+    words have spaces between. Raises InputError for a text that cannot be cut so, and
+    for one with a special token, such as what ends a turn.
     """
+    for token in tokenizer.added_tokens_decoder.values():
+        if token.special and token.content in text:
+            raise InputError(
+                f"the filler {text!r} holds {token.content}, a special token of this"
+                " tokenizer: choose another text"
+            )
     word = text.strip()
     # A word is at least one token, so `length` copies are enough. Spaces and line
     # breaks share tokens.

@@ -9,6 +9,7 @@ Those that show what was inserted to some layers only, or change the prompt in a
 way, are for likelihoods alone.
 """
 
+import functools
 import random
 import re
 import reprlib
@@ -210,10 +211,11 @@ NAMED = {name: Condition(text=name, inserted=name) for name in CONDITIONS} | {
 }
 
 
-def parse_condition(condition: str | Condition) -> Condition:
+def parse_condition(condition: str | Condition, *, answered: bool = False) -> Condition:
     """Return the condition of a text, or one that is parsed already as it is.
 
-    Raises InputError for a name, length, place or setting that is none.
+    Raises InputError for a name, length, place or setting that is none, which suggests
+    conditions for likelihoods alone unless answers are wanted.
     """
     if isinstance(condition, Condition):
         return condition
@@ -222,8 +224,10 @@ def parse_condition(condition: str | Condition) -> Condition:
     match = GRAMMAR.fullmatch(f"none+{condition}" if alone else condition)
     named = match and (NAMED.get(match["name"]) or _of_layers(match["name"]))
     if not match or not named:
-        special = [other.text for other in SPECIAL]
-        known = [*CONDITIONS, "arm", "mless+arm", *special]
+        special = [
+            other for other in SPECIAL if not (answered and other.for_likelihood)
+        ]
+        known = [*CONDITIONS, "arm", "mless+arm", *map(str, special)]
         raise unknown("condition", condition, known)
     own = {
         "text": condition,
@@ -246,11 +250,17 @@ def _of_layers(name: str) -> Condition | None:
     return Condition(text=name, inserted="mless", view=view)
 
 
-def _parsed(value: object) -> Condition:
+def _parsed(value: object, answered: bool = False) -> Condition:
     if not isinstance(value, str | Condition):
         raise ValueError(f"must be a text, not {reprlib.repr(value)}")
-    return parse_condition(value)
+    return parse_condition(value, answered=answered)
 
 
-# A field of settings that is given, and written down, as the condition's text.
+# Fields of settings that are given, and written down, as the condition's text: of what
+# texts are scored under, and answers asked for.
 ConditionField = Annotated[Condition, PlainValidator(_parsed), PlainSerializer(str)]
+AnsweredField = Annotated[
+    Condition,
+    PlainValidator(functools.partial(_parsed, answered=True)),
+    PlainSerializer(str),
+]

@@ -50,8 +50,17 @@ def _text_of_number(value: object) -> object:
     return json.dumps(value) if isinstance(value, int | float) else value
 
 
+def _given(value: object) -> object:
+    """Refuse what stands for no value where there must be one."""
+    if _is_nothing(value):
+        raise ValueError(f"must not be empty, not {json.dumps(value)}")
+    return value
+
+
 # A text, for which a file may have a number: 7 for "7".
 Text = Annotated[str, BeforeValidator(_text_of_number)]
+# Fields without which a line is no problem.
+REQUIRED = ("problem", "answer")
 
 
 class Problem(Settings):
@@ -61,8 +70,8 @@ class Problem(Settings):
 
     model_config = ConfigDict(extra="ignore", str_min_length=0)
     id: Text = Field(alias="unique_id")
-    problem: str
-    answer: Text
+    problem: Annotated[str, BeforeValidator(_given)]
+    answer: Annotated[Text, BeforeValidator(_given)]
     solution: str = ""
     subject: str = ""
     level: Annotated[NonNegativeInt, BeforeValidator(_level_number)] = 0
@@ -288,12 +297,17 @@ def _from_file(path: Path) -> list[Problem]:
 
 
 def _filled_in(row: dict, number: int) -> dict:
-    """Return a row without what is null or blank, which counts as missing; without
-    unique_id a line is its own.
+    """Return a row without the optional fields that are null, NaN or blank, which count
+    as missing; a line without unique_id is named by its number.
     """
     present = {
         name: value
         for name, value in row.items()
-        if value is not None and str(value).strip()
+        if name in REQUIRED or not _is_nothing(value)
     }
     return {"unique_id": f"line-{number}"} | present
+
+
+def _is_nothing(value: object) -> bool:
+    """Return whether a value stands for none; pandas writes NaN."""
+    return value is None or value != value or not str(value).strip()

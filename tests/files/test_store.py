@@ -3,6 +3,7 @@ writer.
 """
 
 import errno
+import fcntl
 import functools
 import json
 import os
@@ -14,7 +15,7 @@ from unittest.mock import Mock
 import pytest
 
 from lib.files import store
-from lib.files.store import read
+from lib.files.store import NO_LOCKS, read
 from lib.files.whole import write_json
 
 opened = functools.partial(store.opened, file="completions.jsonl")
@@ -87,7 +88,16 @@ def test_a_half_written_last_line_is_dropped_and_one_that_lacks_its_end_alone_is
     assert capsys.readouterr().err == (repaired if tail else "")
 
 
-BROKEN = ['{"key": "b', "", "[1]", '{"key": 1, "settings": null}', '"\udcff"']
+def test_a_blank_line_is_skipped_and_left_where_it_is(tmp_path):
+    path, rows = fill(tmp_path, "a", "b")
+    content = path.read_text().replace("\n", "\n\n \n")
+    path.write_text(content)
+    assert fill(tmp_path)[1] == rows
+    assert read(path) == [*rows.values()]
+    assert path.read_text() == content
+
+
+BROKEN = ['{"key": "b', "[1]", '{"key": 1, "settings": null}', '"\udcff"']
 
 
 @pytest.mark.parametrize("text", BROKEN)
@@ -150,6 +160,15 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch, refused):
     assert message == f"cannot write {path}: Input/output error"
     assert path.read_text() == '{\n "b": 1,\n "a": "\\ud800"\n}\n'
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("number", store.LOCKS)
+def test_a_disk_without_locks_is_told_what_to_do(
+    tmp_path, monkeypatch, number, refused
+):
+    failing = Mock(side_effect=OSError(number, "Function not implemented"))
+    monkeypatch.setattr(fcntl, "flock", failing)
+    assert refused(fill, tmp_path) == f"cannot write results to {tmp_path}: {NO_LOCKS}"
 
 
 def test_a_second_writer_waits_for_the_first(tmp_path, capsys):

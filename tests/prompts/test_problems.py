@@ -71,12 +71,14 @@ def test_a_level_is_read_however_files_write_it(write):
 def test_fields_are_read_as_they_are_written_and_what_is_missing_is_not_known(write):
     row = GOOD | {"problem": "a\u2028b"}
     marked = "\ufeff" + json.dumps(row, ensure_ascii=False)
+    missing = dict.fromkeys(("unique_id", "subject", "solution", "level"), float("nan"))
     numbered = BARE | {"answer": 1, "unique_id": 5}
     unknown = BARE | {"subject": "", "solution": "", "level": 0}
-    assert load_problems(write(marked, "", BARE, numbered)) == [
+    assert load_problems(write(marked, "", BARE, numbered, BARE | missing)) == [
         Problem(**row),
         Problem(unique_id="line-3", **unknown),
         Problem(unique_id="5", **unknown),
+        Problem(unique_id="line-5", **unknown),
     ]
 
 
@@ -88,7 +90,9 @@ LEVEL = "level: must be "
     [
         ("[1, 2]", "must be fields with values"),
         ({"answer": "1"}, "problem: missing field"),
-        (BARE | {"answer": "  "}, "answer: missing field"),
+        (BARE | {"answer": "  "}, 'answer: must not be empty, not "  "'),
+        (BARE | {"answer": float("nan")}, "answer: must not be empty, not NaN"),
+        (BARE | {"problem": None}, "problem: must not be empty, not null"),
         (GOOD, "unique_id 'a' was already used on line 1"),
         (BARE | {"level": "hard"}, LEVEL),
         (BARE | {"level": 2.5}, LEVEL),
