@@ -95,12 +95,14 @@ class Recording:
 
 @dataclass(frozen=True)
 class _Hiding:
-    """The spans of the rows' inserted tokens, and the layers that hide them or silence
-    them, counted from zero.
+    """The spans of the rows' inserted tokens, the part of each that stays visible, and
+    the layers that hide or silence the rest, counted from zero.
     """
 
     starts: torch.Tensor  # (B, 1, 1) positions
     stops: torch.Tensor
+    visible_starts: torch.Tensor
+    visible_stops: torch.Tensor
     layers: dict[str, frozenset[int]]
 
     def change(
@@ -121,7 +123,8 @@ class _Hiding:
         keys = torch.arange(first, first + block.shape[3], device=block.device)
         is_later = queries[:, None] >= self.stops
         is_inserted = (keys >= self.starts) & (keys < self.stops)
-        cut = (is_later & is_inserted)[:, None]
+        is_visible = (keys >= self.visible_starts) & (keys < self.visible_stops)
+        cut = (is_later & is_inserted & ~is_visible)[:, None]
         # What all rows begin with may go in as one.
         block.masked_fill_(cut[: len(block)], value)
 
@@ -205,6 +208,7 @@ def hiding(
     spans: Sequence[slice],
     hidden: Collection[int] = (),
     silent: Collection[int] = (),
+    visible: Sequence[slice] | None = None,
 ) -> Iterator[None]:
     """Hide each row's inserted tokens from later tokens in the `hidden` layers until
     the block ends.
@@ -212,7 +216,8 @@ def hiding(
     In the `silent` layers they are seen as keys, which enlarges the softmax's
     denominator, but their values count as zero. Positions stay; spans: one per row of
     the batch, in positions of the whole prompt, also where a cache holds its beginning.
-    Layers count from 1. Raises InputError for a layer that the model lacks.
+    `visible`: the part of each span that stays as it is; None: nothing of it. Layers
+    count from 1. Raises InputError for a layer that the model lacks.
     """
     decoder = model.get_decoder()
     last = decoder.config.num_hidden_layers
@@ -223,13 +228,17 @@ def hiding(
             f" to {last}"
         )
     refuse_without_attention(model, (*hidden, *silent))
-    ends = [[span.start, span.stop] for span in spans]
-    starts, stops = torch.tensor(ends, device=device_of(model)).T[..., None, None]
+    visible = visible or [slice(0, 0)] * len(spans)
+    ends = [
+        [span.start, span.stop, seen.start, seen.stop]
+        for span, seen in zip(spans, visible, strict=True)
+    ]
+    positions = torch.tensor(ends, device=device_of(model)).T[..., None, None]
     layers = {
         "hidden": frozenset(n - 1 for n in hidden),
         "silent": frozenset(n - 1 for n in silent),
     }
-    with attending(decoder, view=_Hiding(starts, stops, layers)):
+    with attending(decoder, view=_Hiding(*positions, layers)):
         yield
 
 

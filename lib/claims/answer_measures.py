@@ -2,8 +2,8 @@
 
 A public function that returns an array is what data/claims.yaml names as `measure`; its
 first parameters say what it is given: `answers`, a row per completion, `scores`, a row
-per likelihood, or `draws`, a row per sampled answer with its log p under each
-condition. Each returns (network, component, problem) of the one trained network, with
+per likelihood, `ablations`, a row per likelihood with the next token's distribution,
+or `draws`, a row per sampled answer with its log p under each condition. Each returns (network, component, problem) of the one trained network, with
 the kind of its numbers (`lib.statistics`) as attribute; or it raises Untestable.
 """
 
@@ -17,6 +17,7 @@ from lib.claims.rule import Untestable
 from lib.errors import InputError
 from lib.evaluation.answer_tables import groups, shares, solved
 from lib.evaluation.pass_rates import point_differences
+from lib.evaluation.records import WINDOWS
 from lib.evaluation.several_samples import distinct_2, pass_at_k
 from lib.statistics.intervals import POINTS
 from lib.statistics.prediction import roc_values
@@ -118,6 +119,70 @@ def likelihood_differences(
     nats = rows.pivot(index="problem_id", columns="condition", values="nats")
     _check_known(nats, chain.from_iterable(pairs), "scores nothing")
     return _values(_differences(nats, pairs), "mean")
+
+
+def ablation_differences(
+    ablations: pd.DataFrame, pairs: Sequence[Sequence[str]]
+) -> xr.DataArray:
+    """Return for each pair of conditions log p of the reference solution under the
+    first less the second's, in nats per problem.
+    """
+    table = _ablation_table(ablations, ablations.nats, pairs)
+    return _values(_differences(table, pairs), "mean")
+
+
+def entropy_differences(
+    ablations: pd.DataFrame,
+    tokens: str,
+    less: str | None,
+    pairs: Sequence[Sequence[str]],
+) -> xr.DataArray:
+    """Return for each pair of conditions the next token's entropy under the first less
+    the second's, in nats, averaged over some `tokens` of the reference solution (one of
+    `lib.evaluation.next_token.WINDOWS`).
+
+    `less` names other tokens whose difference is taken off that; null: none.
+    """
+
+    def differences(window: str) -> dict[str, pd.Series]:
+        number = list(WINDOWS).index(window)
+        table = _ablation_table(ablations, ablations.entropy.str[number], pairs)
+        return _differences(table, pairs)
+
+    values = differences(tokens)
+    if less:
+        later = differences(less)
+        values = {name: column - later[name] for name, column in values.items()}
+    return _values(values, "mean")
+
+
+def _ablation_table(
+    ablations: pd.DataFrame, values: pd.Series, pairs: Sequence[Sequence[str]]
+) -> pd.DataFrame:
+    """Return a row per problem and a column per condition of the pairs."""
+    rows = ablations[["problem_id", "condition"]].assign(value=values.astype(float))
+    table = rows.pivot(index="problem_id", columns="condition", values="value")
+    _check_known(table, chain.from_iterable(pairs), "scores nothing")
+    return table
+
+
+def pass_at_k_differences(
+    draws: pd.DataFrame, k: int, more: str, less: str
+) -> xr.DataArray:
+    """Return pass@k of the answers drawn under `more` less that under `less`, in points
+    per problem.
+    """
+    passed = {}
+    for condition in (more, less):
+        own = draws[draws.drawn_under == condition]
+        samples = own.pivot(index="problem_id", columns="sample", values="right")
+        if samples.shape[1] < k or samples.isna().any(axis=None):
+            raise Untestable(
+                f"pass@{k} needs {k} answers of each problem ({condition})"
+            )
+        values = pass_at_k(samples.astype(float), k)
+        passed[condition] = POINTS * pd.Series(values, samples.index)
+    return _values({f"{more} - {less}": passed[more] - passed[less]}, "difference")
 
 
 def solved_likelier(scores: pd.DataFrame, answers: pd.DataFrame) -> xr.DataArray:

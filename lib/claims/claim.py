@@ -28,6 +28,7 @@ NOTHING_KNOWN = {
     "measured": "measures nothing inside this model",
     "answers": "answers no problems with it",
     "scores": "scores nothing with it",
+    "ablations": "scores no ablations with it",
     "draws": "draws no answers with it",
 }
 

@@ -27,15 +27,16 @@ from lib.evaluation.log_probability import (
     score_key,
     score_rows,
 )
+from lib.evaluation.next_token import next_token_rows
 from lib.evaluation.pass_rates import is_divided, scored_draws
 from lib.evaluation.records import (
     DECIDING,
     DRAW_SCORE_FIELDS,
-    SCORE_FIELDS,
     SCORES,
     SUMMARY,
     frame,
     run_settings,
+    score_fields,
     shared_settings,
     versions,
 )
@@ -74,8 +75,9 @@ def likelihoods(
         return texts_wanted(loaded, settings, filler, short)
 
     shared = shared_settings(settings, filler, seed)
-    rows = score_models(settings, folder, shared, wanted_of)
-    return pd.DataFrame(rows, columns=SCORE_FIELDS)
+    make = next_token_rows if settings.next_token else _plain_rows
+    rows = score_models(settings, folder, shared, wanted_of, make)
+    return pd.DataFrame(rows, columns=score_fields(settings))
 
 
 def score_draws(settings: Likelihood, answers: Path, folder: Path) -> pd.DataFrame:
@@ -117,7 +119,7 @@ def score_draws(settings: Likelihood, answers: Path, folder: Path) -> pd.DataFra
 
     shared = run_settings(settings.problems, filler, drawn_with["seed"])
     shared |= {name: drawn_with[name] for name in DECIDING[PassRates]}
-    scored = score_models(settings, folder, shared, wanted_of)
+    scored = score_models(settings, folder, shared, wanted_of, _plain_rows)
     names = [resolve(spec).name for spec in settings.models]
     scores = pd.DataFrame(scored, columns=DRAW_SCORE_FIELDS)
     own = drawn[drawn["model"].isin(names)]
@@ -129,12 +131,14 @@ def score_models(
     folder: Path,
     shared: dict,
     wanted_of: Callable[[Loaded], Texts],
+    rows_of: Callable[[Loaded, Texts, Texts], Generator[dict, None, None]],
 ) -> list[dict]:
     """Score with each model what `folder` lacks of what is wanted of it, each kept at
     once; return the rows of all that is wanted, in its order.
 
-    shared: the settings that every row of the folder shares. A text that is refused
-    leaves no new folder behind. The weights are read where something is missing.
+    shared: the settings that every row of the folder shares. `rows_of` yields the rows
+    of texts that are missing among all that are wanted. A text that is refused leaves
+    no new folder behind. The weights are read where something is missing.
     """
     require_same(folder, shared)
     rows: list[dict] = []
@@ -142,16 +146,28 @@ def score_models(
         known = load_without_weights(spec, dtype=settings.dtype, fetch=False)
         wanted = wanted_of(known)
         with opened(folder, shared, versions(), file=SCORES) as store:
-            make = functools.partial(_scored, known)
+            make = functools.partial(_scored, known, wanted, rows_of)
             store.fill(wanted, make, known.name, "score")
             scored = store.everything()
         rows += [scored[key] for key in wanted]
     return rows
 
 
-def _scored(known: Loaded, missing: Texts) -> Generator[dict, None, None]:
+def _scored(
+    known: Loaded,
+    wanted: Texts,
+    rows_of: Callable[[Loaded, Texts, Texts], Generator[dict, None, None]],
+    missing: Texts,
+) -> Generator[dict, None, None]:
     """Yield the rows of missing texts, of a model whose weights are read for them."""
     loaded = with_weights(known, offload=True)
+    yield from rows_of(loaded, missing, wanted)
+
+
+def _plain_rows(
+    loaded: Loaded, missing: Texts, wanted: Texts
+) -> Generator[dict, None, None]:
+    """Yield the rows of missing texts, with their log p alone."""
     yield from score_rows(loaded, missing)
 
 

@@ -74,6 +74,12 @@ def require_room(loaded: Loaded, text: TextToScore) -> None:
         raise InputError(
             f"{text.condition}: {loaded.name} has layers 1 to {loaded.layers}"
         )
+    inserted = text.prompt.spans["inserted"]
+    if inserted.stop - inserted.start >= loaded.context:
+        raise InputError(
+            f"{text.condition}: {loaded.name} has room for {loaded.context} tokens:"
+            " insert fewer"
+        )
     length = len(text.ids)
     if length > loaded.context:
         raise InputError(
@@ -88,7 +94,7 @@ def score_rows(
     """Yield a line of scores.jsonl for each text: chunk by chunk, in it by condition,
     those of like length in one forward.
     """
-    for keys in _groups(texts):
+    for keys in in_groups(texts, PROBLEMS_OF_A_CHUNK):
         lengths = [len(texts[key].ids) for key in keys]
 
         def score(places: list[int], keys: list[str] = keys) -> list[float]:
@@ -98,22 +104,24 @@ def score_rows(
         for places, values in in_batches(lengths, score, tokens=SCORED_TOKENS):
             for place, nats in zip(places, values, strict=True):
                 key = keys[place]
-                yield _row(loaded, key, texts[key], nats)
+                yield score_row(loaded, key, texts[key], nats)
 
 
-def _groups(texts: Mapping[str, TextToScore]) -> Iterable[list[str]]:
+def in_groups(
+    texts: Mapping[str, TextToScore], problems_of_a_chunk: int
+) -> Iterable[list[str]]:
     """Return the keys of each chunk of problems, target and condition."""
     problems = dict.fromkeys(text.problem.id for text in texts.values())
     places = {name: place for place, name in enumerate(problems)}
     groups: dict[tuple, list[str]] = {}
     for key, text in texts.items():
-        chunk = places[text.problem.id] // PROBLEMS_OF_A_CHUNK
+        chunk = places[text.problem.id] // problems_of_a_chunk
         group = (chunk, text.target, text.condition)
         groups.setdefault(group, []).append(key)
     return groups.values()
 
 
-def _row(loaded: Loaded, key: str, text: TextToScore, nats: float) -> dict:
+def score_row(loaded: Loaded, key: str, text: TextToScore, nats: float) -> dict:
     """Return a line of scores.jsonl: SCORE_FIELDS, of a draw DRAW_SCORE_FIELDS, in
     their order.
     """
@@ -129,11 +137,23 @@ def _row(loaded: Loaded, key: str, text: TextToScore, nats: float) -> dict:
 
 @torch.inference_mode()
 def log_likelihoods(loaded: Loaded, batch: Mapping[str, TextToScore]) -> list[float]:
-    """Return log p of each text of a batch of one condition and temperature; what all
-    rows begin with is computed once.
+    """Return log p of each text of a batch of one condition and temperature, in nats.
 
-    ARM changes the prompts' activations alone, as where texts are generated; the keys
-    seed what it draws. Raises InputError for NaN.
+    Raises InputError for NaN.
+    """
+    return [nats for nats, _ in scored(loaded, batch)]
+
+
+@torch.inference_mode()
+def scored(
+    loaded: Loaded, batch: Mapping[str, TextToScore]
+) -> list[tuple[float, torch.Tensor]]:
+    """Return for each text of a batch of one condition and temperature its log p in
+    nats, and the logits (tokens, vocabulary) that its tokens are predicted from.
+
+    What all rows begin with is computed once. ARM changes the prompts' activations
+    alone, as where texts are generated; the keys seed what it draws. Raises InputError
+    for NaN.
     """
     texts = list(batch.values())
     model = loaded.model
@@ -160,8 +180,8 @@ def log_likelihoods(loaded: Loaded, batch: Mapping[str, TextToScore]) -> list[fl
     ids = torch.tensor(tokens, device=loaded.device)[:, None]
     nats = logits.gather(1, ids)[:, 0] - logits.logsumexp(-1)
     refuse_nan(nats)
-    by_text = nats.double().cpu().split(sizes)
-    return [float(part.sum()) for part in by_text]
+    sums = [float(part.sum()) for part in nats.double().cpu().split(sizes)]
+    return list(zip(sums, logits.split(sizes), strict=True))
 
 
 def _view(
@@ -174,7 +194,9 @@ def _view(
     spans = [text.prompt.spans["inserted"] for text in texts]
     hidden = view.hidden(loaded.layers)
     silenced = view.silenced(loaded.layers)
-    return hiding(loaded.model, spans, hidden, silenced)
+    visible = texts[0].condition.visible
+    shown = [visible.within(span) for span in spans] if visible else None
+    return hiding(loaded.model, spans, hidden, silenced, shown)
 
 
 def _generator(device: str, key: str) -> torch.Generator:

@@ -66,6 +66,8 @@ def shared_settings(
     """Return what all rows of a part share, as run.json has it."""
     settings = run_settings(section.problems, filler, seed)
     settings |= {name: getattr(section, name) for name in DECIDING[type(section)]}
+    if isinstance(section, Likelihood) and section.next_token:
+        settings["next_token"] = True
     if isinstance(section, Accuracy) and section.examples:
         settings["examples"] = [vars(example) for example in section.examples]
     return settings
@@ -130,8 +132,23 @@ SCORE_FIELDS = [  # of a line of scores.jsonl
     "dtype",
     "processor",
 ]
+# Tokens of a text, counted from 1, and their positions, over which a score keeps means of
+# the next token's entropy and divergence (`lib.evaluation.next_token`): the first token
+# alone, where branching would begin, then three windows that grow.
+WINDOWS = {
+    "1": slice(0, 1),
+    "2-8": slice(1, 8),
+    "9-32": slice(8, 32),
+    "33-64": slice(32, 64),
+}
+NEXT_TOKEN_FIELDS = [*SCORE_FIELDS, "entropy", "divergence"]
 # Of the score of an answer that was drawn: its key, and how it was drawn.
 DRAW_SCORE_FIELDS = [*SCORE_FIELDS, "answer", "sample", "drawn_under", "temperature"]
+
+
+def score_fields(section: Likelihood) -> list[str]:
+    """Return the fields of the scores that a section asks for."""
+    return NEXT_TOKEN_FIELDS if section.next_token else SCORE_FIELDS
 
 
 def frame(rows: Sequence[dict], part: str = "main") -> pd.DataFrame:

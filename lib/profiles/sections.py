@@ -250,7 +250,20 @@ class Likelihood(Section):
     max_solution_tokens: PositiveInt = Field(
         512, description="a problem with a longer solution is left out"
     )
+    next_token: bool = Field(
+        False,
+        description="score the entropy of the next token, and its divergence from"
+        " none, too",
+    )
     dtype: Dtype = Field("float32", description=DTYPE)
+
+    @model_validator(mode="after")
+    def _check_fields(self):
+        lists = self.conditions, self.at_once
+        lacking = [names for names in lists if names and "none" not in map(str, names)]
+        if self.next_token and lacking:
+            raise ValueError("next_token needs none among the conditions, its baseline")
+        return self
 
 
 class PassRates(Section):

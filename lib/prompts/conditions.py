@@ -24,7 +24,7 @@ from pydantic import (
 )
 
 from lib.arm.settings import Arm, parse_arm
-from lib.errors import Settings, unknown, validated
+from lib.errors import InputError, Settings, unknown, validated
 
 INSTRUCTION = r"Please reason step by step and put your final answer within \boxed{}."
 Name = Literal[
@@ -117,6 +117,28 @@ OF_LAYERS = re.compile(
     r"layers?-1(?:-to-(?P<shown>[1-9]\d*))?-only"
     r"|(?P<hides>hidden)-from-layers?-1(?:-to-(?P<hidden>[1-9]\d*))?"
 )
+# A filler of which later tokens see only some tokens, as in mless-last-5.
+OF_TOKENS = re.compile(
+    r"(?P<filler>[a-z]+)-(?P<end>first|middle|last)-(?P<tokens>[1-9]\d*)"
+)
+
+
+class Visible(NamedTuple):
+    """Which inserted tokens later tokens see in every layer: so many at the beginning,
+    in the middle or at the end of the insertion.
+    """
+
+    end: str
+    tokens: int
+
+    def within(self, inserted: slice) -> slice:
+        """Return the positions of the visible tokens, given those of all inserted
+        ones.
+        """
+        spare = inserted.stop - inserted.start - self.tokens
+        skipped = {"first": 0, "middle": spare // 2, "last": spare}[self.end]
+        start = inserted.start + skipped
+        return slice(start, start + self.tokens)
 
 
 class Filler(Settings):
@@ -155,6 +177,7 @@ class Condition(Settings):
     position: Position | None = None
     arm: Arm | None = None
     view: View = EVERY_LAYER  # which layers show what was inserted
+    visible: Visible | None = None  # what all layers show of an insertion they hide
     example: bool = False  # whether a worked problem stands first
     instructed: bool = True
     # How the problem is put: twice (arXiv 2512.14982), or with the first sentence of
@@ -188,9 +211,18 @@ class Condition(Settings):
         return self
 
     def filler(self, base: Filler) -> Filler:
-        """Return the filler with the condition's own length and position."""
+        """Return the filler with the condition's own length and position.
+
+        Raises InputError if the condition shows more tokens than it inserts.
+        """
         own = self.model_dump(include={"length", "position"}, exclude_none=True)
-        return base.model_copy(update=own)
+        filler = base.model_copy(update=own)
+        if self.visible and self.visible.tokens > filler.length:
+            raise InputError(
+                f"{self}: {self.visible.tokens} tokens cannot be visible of"
+                f" {filler.length} that are inserted"
+            )
+        return filler
 
 
 # Conditions with a prompt, or a mask, of their own, beside those of OF_LAYERS.
@@ -222,7 +254,7 @@ def parse_condition(condition: str | Condition, *, answered: bool = False) -> Co
     # ARM alone changes nothing in the prompt.
     alone = condition.split(":")[0] == "arm"
     match = GRAMMAR.fullmatch(f"none+{condition}" if alone else condition)
-    named = match and (NAMED.get(match["name"]) or _of_layers(match["name"]))
+    named = match and _named(match["name"])
     if not match or not named:
         special = [
             other for other in SPECIAL if not (answered and other.for_likelihood)
@@ -236,6 +268,22 @@ def parse_condition(condition: str | Condition, *, answered: bool = False) -> Co
         "arm": parse_arm(match["settings"] or "") if match["arm"] else None,
     }
     return validated(Condition, dict(named) | own, f"condition {condition!r}")
+
+
+def _named(name: str) -> Condition | None:
+    """Return the condition of a name, if it is one."""
+    return NAMED.get(name) or _of_layers(name) or _of_tokens(name)
+
+
+def _of_tokens(name: str) -> Condition | None:
+    """Return the condition of a name such as mless-last-5, if it is one."""
+    match = OF_TOKENS.fullmatch(name)
+    if not match or match["filler"] not in CONDITIONS[1:]:
+        return None
+    visible = Visible(match["end"], int(match["tokens"]))
+    return Condition(
+        text=name, inserted=match["filler"], view=NO_LAYER, visible=visible
+    )
 
 
 def _of_layers(name: str) -> Condition | None:

@@ -25,16 +25,38 @@ def same(actual, expected):
     torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-4, equal_nan=True)
 
 
+def cut_by_hand(visible=slice(0, 0)):
+    """Which keys (20, 20) later queries lack: those of the span but the visible."""
+    position = torch.arange(20)
+    is_later = position[:, None] >= SPAN.stop
+    is_inserted = (position >= SPAN.start) & (position < SPAN.stop)
+    is_visible = (position >= visible.start) & (position < visible.stop)
+    return is_later & is_inserted & ~is_visible
+
+
 @pytest.mark.parametrize("hidden", [(), (1,), (2, 3), EVERY_LAYER], ids=str)
 def test_equals_a_mask_made_by_hand(model, hidden):
     ids = torch.randint(3, 97, (20,))
     with hiding(model, [SPAN], hidden=hidden):
         by_module = states(model, ids)
-    place = torch.arange(20)
-    is_later = place[:, None] >= SPAN.stop
-    is_inserted = (place >= SPAN.start) & (place < SPAN.stop)
-    with hidden_by_hand(model, is_later & is_inserted, hidden):
+    with hidden_by_hand(model, cut_by_hand(), hidden):
         same(by_module, states(model, ids))
+
+
+@pytest.mark.parametrize("visible", [slice(4, 5), slice(5, 7), slice(8, 9)], ids=str)
+def test_some_tokens_stay_visible_as_in_a_mask_made_by_hand(model, visible):
+    ids = torch.randint(3, 97, (20,))
+    with hiding(model, [SPAN], hidden=EVERY_LAYER, visible=[visible]):
+        by_module = states(model, ids)
+    with hidden_by_hand(model, cut_by_hand(visible), EVERY_LAYER):
+        same(by_module, states(model, ids))
+
+
+def test_a_span_that_is_visible_in_full_is_not_hidden(model):
+    ids = torch.randint(3, 97, (20,))
+    with hiding(model, [SPAN], hidden=EVERY_LAYER, visible=[SPAN]):
+        shown = states(model, ids)
+    same(shown, states(model, ids))
 
 
 def test_each_row_has_a_span_of_its_own_and_a_cache_may_hold_the_beginning(llama):

@@ -7,6 +7,7 @@ import copy
 from dataclasses import replace
 from unittest.mock import Mock
 
+import pandas as pd
 import pytest
 import torch
 from eager import hidden_by_hand
@@ -15,7 +16,7 @@ from tokenizers.processors import TemplateProcessing
 
 from lib.arm.moving import installed
 from lib.errors import InputError
-from lib.evaluation import likelihood, log_probability
+from lib.evaluation import likelihood, log_probability, next_token
 from lib.evaluation.likelihood import BEFORE_ANSWER, texts_wanted
 from lib.evaluation.log_probability import require_room
 from lib.files.store import read
@@ -100,9 +101,21 @@ def score(logits, ids):
 # Which layers hide the slashes from later tokens.
 HIDDEN = {
     "gap": slice(None),
+    "gap:3": slice(None),
+    "mless-first-2:5": slice(None),
+    "mful-middle-1:5": slice(None),
+    "mless-last-2:5": slice(None),
     "dilution": slice(1, None),
     "layer-1-only": slice(1, None),
     "hidden-from-layer-1": slice(1),
+}
+
+
+# Which of the inserted tokens stay visible all the same.
+VISIBLE = {
+    "mless-first-2:5": slice(0, 2),
+    "mful-middle-1:5": slice(2, 3),
+    "mless-last-2:5": slice(3, 5),
 }
 
 
@@ -110,17 +123,24 @@ def by_hand(loaded, prompt, lead, text, condition="none"):
     """log p(text | prompt, lead) by one eager forward, with the mask and the values
     that the condition means.
     """
+    return score(logits_by_hand(loaded, prompt, lead, text, condition), text)
+
+
+def logits_by_hand(loaded, prompt, lead, text, condition="none"):
+    """The logits (T, vocabulary) of one eager forward over prompt, lead and text."""
     ids = torch.tensor([[*prompt.input_ids.tolist(), *lead, *text]])
     span = prompt.spans["inserted"]
     place = torch.arange(ids.shape[1])
     inserted = (place >= span.start) & (place < span.stop)
-    cut = (place >= span.stop)[:, None] & inserted
+    hidden = inserted.clone()
+    hidden[span][VISIBLE.get(condition, slice(0))] = False
+    cut = (place >= span.stop)[:, None] & hidden
     layers = range(1, loaded.layers + 1)[HIDDEN.get(condition, slice(0))]
     with contextlib.ExitStack() as hooks, torch.inference_mode():
         hooks.enter_context(hidden_by_hand(loaded.model, cut, layers))
         if condition == "dilution":
             hooks.enter_context(silenced_by_hand(loaded.model, inserted))
-        return score(loaded.model(ids, use_cache=False).logits[0].double(), text)
+        return loaded.model(ids, use_cache=False).logits[0].double()
 
 
 def silenced_by_hand(model, inserted):
@@ -268,6 +288,12 @@ def test_no_weights_are_read_where_nothing_is_missing_or_a_folder_is_refused(
         run(conditions=["none"], max_solution_tokens=511)
 
 
+def test_a_gap_beyond_the_context_is_refused_by_its_name(run, tmp_path):
+    with pytest.raises(InputError, match=r"^gap:600: .*room for 512 tokens: insert"):
+        run(conditions=["none", "gap:600"])
+    assert not list(tmp_path.rglob("scores.jsonl"))
+
+
 OF_MORE_LAYERS = ["arm:layer=9", "layers-1-to-9-only", "hidden-from-layers-1-to-9"]
 
 
@@ -285,3 +311,53 @@ UNKNOWN = ["arm:mode=code", "layer-2-only", "gap+dilution", "layers-1-to-0-only"
 def test_conditions_that_likelihoods_lack_are_refused(condition):
     with pytest.raises((InputError, ValueError)):
         Likelihood(models=["demo"], conditions=["none", condition])
+
+
+# Entropy and divergence of the next token, with the baseline's row in the middle.
+CONDITIONS = ["mless:5", "none", "gap:3", "mless-last-2:5"]
+
+
+def log_p_by_hand(loaded, problem, condition):
+    """log p (T, vocabulary) of the next token at each token of the solution."""
+    text = ids_of(loaded, problem.solution)
+    prompt = prompt_of(loaded, problem, condition)
+    logits = logits_by_hand(loaded, prompt, [], text, condition)
+    return logits[-len(text) - 1 : -1].log_softmax(-1)
+
+
+def test_numbers_are_those_of_plain_forwards(tiny, run):
+    rows = run(conditions=CONDITIONS, next_token=True)
+    assert len(rows) == len(PROBLEMS) * len(CONDITIONS)
+    for row in rows.to_dict("records"):
+        problem = PROBLEMS[int(row["problem_id"][1:])]
+        log_p = log_p_by_hand(tiny, problem, row["condition"])
+        baseline = log_p_by_hand(tiny, problem, "none")
+        expected = torch.distributions.Categorical(logits=log_p).entropy()
+        first, early, *later = row["entropy"]
+        assert first == pytest.approx(float(expected[0]), abs=1e-3)
+        assert early == pytest.approx(float(expected[1:8].mean()), abs=1e-3)
+        if len(expected) <= 8:
+            assert later == [None, None]
+
+        expected = torch.nn.functional.kl_div(
+            baseline, log_p, reduction="none", log_target=True
+        ).sum(-1)
+        assert row["divergence"][0] == pytest.approx(float(expected[0]), abs=1e-3)
+        if row["condition"] == "none":
+            assert row["divergence"][0] == 0
+
+
+def test_a_run_that_was_cut_goes_on_without_its_baseline(run, tmp_path, monkeypatch):
+    whole = run(conditions=CONDITIONS, next_token=True)
+    run(conditions=["none"], next_token=True, folder="begun")
+    monkeypatch.setattr(next_token, "PROBLEMS_OF_A_CHUNK", 2)
+    continued = run(conditions=CONDITIONS, next_token=True, folder="begun")
+    pd.testing.assert_frame_equal(continued, whole, atol=1e-3)
+    rows = read(tmp_path / "begun" / "scores.jsonl")
+    assert len(rows) == len(whole)
+
+
+def test_scores_without_the_distribution_are_not_taken_for_scores_with_it(run):
+    run(conditions=["none"])
+    with pytest.raises(InputError, match="next_token"):
+        run(conditions=["none"], next_token=True)

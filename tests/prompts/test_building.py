@@ -288,6 +288,8 @@ TWO_STARTS = wrapped(byte_level(), bos=True, template="<s>" + CHAT)
         (BYTES, "none", {"format": "html"}, "unknown prompt format 'html'"),
         (BYTES, "mless:9", {"filler": Filler(mless="😀")}, "inside a character"),
         (LOUD, "mless:1", {"filler": Filler(mless="7")}, "is only a space"),
+        (BYTES, "mless-last-9:4", {}, "9 tokens cannot be visible of 4"),
+        (BYTES, "mful-first-56", {}, "56 tokens cannot be visible of 55"),
         (TAKING, "mless:3", {}, "changes original token 69: '.' became"),
         (JOINING, "mless:2@before", {"filler": Filler(mless="ab")}, "became 3 tokens"),
         (dropping(), "mless:4", {"problem": "abc"}, "drops its characters"),
@@ -304,7 +306,10 @@ def test_what_cannot_be_built_is_refused(tokenizer, condition, options, message)
         build_prompt(tokenizer, **asked)
 
 
-@pytest.mark.parametrize("condition", ["mless:", "mless@middle", "none:5"])
+@pytest.mark.parametrize(
+    "condition",
+    ["mless:", "mless@middle", "none:5", "none-last-5", "he-last-5", "mless-last-0"],
+)
 def test_what_is_no_condition_is_refused(condition):
     with pytest.raises(InputError, match=f"condition '{condition}'"):
         parse_condition(condition)
@@ -362,6 +367,8 @@ gap:55 mless
 dilution mless
 layer-1-only mless
 hidden-from-layers-1-to-4 mless
+mless-last-5 mless
+letters-middle-3:7 letters:7
 """
 
 
@@ -403,6 +410,28 @@ layer-1-only | 2 3 4 5 |
 layers-1-to-4-only | 5 |
 hidden-from-layers-1-to-4 | 1 2 3 4 |
 """
+
+
+@pytest.mark.parametrize(
+    "condition, visible",
+    [
+        ("mless-first-5", slice(20, 25)),
+        ("mless-middle-5", slice(22, 27)),
+        ("random-last-1", slice(29, 30)),
+        ("mful-last-10:10", slice(20, 30)),
+        ("mless", None),
+    ],
+)
+def test_a_condition_shows_the_first_middle_or_last_tokens_of_what_it_hides(
+    condition, visible
+):
+    parsed = parse_condition(condition)
+    if visible is None:
+        assert parsed.visible is None
+    else:
+        assert parsed.visible.within(slice(20, 30)) == visible
+        assert parsed.view.hidden(3) == [1, 2, 3]
+        assert parsed.for_likelihood
 
 
 @pytest.mark.parametrize("row", VIEWS.strip().splitlines())

@@ -1,0 +1,108 @@
+"""How a condition changes the distribution of the next token along a text that is given:
+its entropy, and its Kullback-Leibler divergence from the one under none, both in nats
+and exact over the vocabulary.
+
+They come from the same forwards as log p of the text. A filler that makes a model
+branch raises the entropy of its first tokens (arXiv 2605.11936).
+"""
+
+from collections.abc import Generator, Mapping
+
+import torch
+
+from lib.evaluation.log_probability import (
+    SCORED_TOKENS,
+    TextToScore,
+    in_groups,
+    score_row,
+    scored,
+)
+from lib.evaluation.records import WINDOWS
+from lib.generation.cache import refuse_nan
+from lib.models.loading import Loaded
+from lib.prompts.batches import in_batches
+
+BASELINE = "none"
+POSITIONS = max(window.stop for window in WINDOWS.values())
+# Problems whose distributions under none are kept at once: 0.5 GB of a vocabulary of
+# 262,000.
+PROBLEMS_OF_A_CHUNK = 8
+
+
+def entropies(log_p: torch.Tensor) -> torch.Tensor:
+    """Return the entropies (T,) in nats of distributions given as log p (T,
+    vocabulary).
+    """
+    return -(log_p.exp() * log_p).nansum(-1)
+
+
+def divergences(log_p: torch.Tensor, baseline: torch.Tensor) -> torch.Tensor:
+    """Return the Kullback-Leibler divergences (T,) in nats of distributions from
+    baseline ones, both given as log p (T, vocabulary).
+    """
+    return (log_p.exp() * (log_p - baseline)).nansum(-1)
+
+
+def window_means(values: torch.Tensor) -> list[float | None]:
+    """Return the mean of values (T,) in each of WINDOWS; None where a text ends before
+    a window begins.
+    """
+    parts = [values[window] for window in WINDOWS.values()]
+    return [round(float(part.mean()), 5) if len(part) else None for part in parts]
+
+
+def next_token_rows(
+    loaded: Loaded,
+    missing: Mapping[str, TextToScore],
+    wanted: Mapping[str, TextToScore],
+) -> Generator[dict, None, None]:
+    """Yield a line of scores.jsonl for each missing text, with the mean `entropy` and
+    `divergence` in each of WINDOWS.
+
+    wanted: all texts of the run, among them those under none of the missing ones'
+    problems; they are computed again where they are not missing.
+    """
+    baselines = {
+        (text.problem.id, text.target): key
+        for key, text in wanted.items()
+        if str(text.condition) == BASELINE
+    }
+    kept: dict[str, torch.Tensor] = {}
+    for keys in in_groups(missing, PROBLEMS_OF_A_CHUNK):
+        texts = {key: missing[key] for key in keys}
+        needed = [baselines[text.problem.id, text.target] for text in texts.values()]
+        if not kept.keys() >= set(needed):
+            # A group of the next chunk or target.
+            kept.clear()
+            baseline_texts = {key: wanted[key] for key in needed}
+            for key, _, log_p in _distributions(loaded, baseline_texts):
+                kept[key] = log_p
+        for key, nats, log_p in _distributions(loaded, texts):
+            text = texts[key]
+            baseline = kept[baselines[text.problem.id, text.target]]
+            row = score_row(loaded, key, text, nats)
+            row["entropy"] = window_means(entropies(log_p))
+            row["divergence"] = window_means(divergences(log_p, baseline))
+            yield row
+
+
+def _distributions(
+    loaded: Loaded, texts: Mapping[str, TextToScore]
+) -> Generator[tuple[str, float, torch.Tensor], None, None]:
+    """Yield the key, log p and first POSITIONS distributions, as log p (T, vocabulary),
+    of texts of one condition.
+    """
+    keys = list(texts)
+    lengths = [len(texts[key].ids) for key in keys]
+
+    def score(places: list[int]) -> list[tuple[str, float, torch.Tensor]]:
+        batch = {keys[place]: texts[keys[place]] for place in places}
+        results = []
+        for key, (nats, logits) in zip(batch, scored(loaded, batch), strict=True):
+            log_p = logits[:POSITIONS].log_softmax(-1)
+            refuse_nan(log_p)
+            results.append((key, nats, log_p))
+        return results
+
+    for _, results in in_batches(lengths, score, tokens=SCORED_TOKENS):
+        yield from results
