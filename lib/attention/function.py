@@ -99,10 +99,9 @@ class _Hiding:
     the layers that hide or silence the rest, counted from zero.
     """
 
-    starts: torch.Tensor  # (B, 1, 1) positions
-    stops: torch.Tensor
-    visible_starts: torch.Tensor
-    visible_stops: torch.Tensor
+    # (2, B, 1, 1) the positions at which they start and stop
+    inserted: torch.Tensor
+    visible: torch.Tensor
     layers: dict[str, frozenset[int]]
 
     def change(
@@ -121,12 +120,19 @@ class _Hiding:
             return
         queries = torch.arange(start, start + block.shape[2], device=block.device)
         keys = torch.arange(first, first + block.shape[3], device=block.device)
-        is_later = queries[:, None] >= self.stops
-        is_inserted = (keys >= self.starts) & (keys < self.stops)
-        is_visible = (keys >= self.visible_starts) & (keys < self.visible_stops)
+        _, stops = self.inserted
+        is_later = queries[:, None] >= stops
+        is_inserted = _within(keys, self.inserted)
+        is_visible = _within(keys, self.visible)
         cut = (is_later & is_inserted & ~is_visible)[:, None]
         # What all rows begin with may go in as one.
         block.masked_fill_(cut[: len(block)], value)
+
+
+def _within(positions: torch.Tensor, spans: torch.Tensor) -> torch.Tensor:
+    """Return whether positions (T,) lie in spans (2, B, 1, 1), as (B, 1, T)."""
+    starts, stops = spans
+    return (positions >= starts) & (positions < stops)
 
 
 # What the attention does beside attending.
@@ -230,15 +236,16 @@ def hiding(
     refuse_without_attention(model, (*hidden, *silent))
     visible = visible or [slice(0, 0)] * len(spans)
     ends = [
-        [span.start, span.stop, seen.start, seen.stop]
-        for span, seen in zip(spans, visible, strict=True)
+        [[span.start for span in of_rows], [span.stop for span in of_rows]]
+        for of_rows in (spans, visible)
     ]
-    positions = torch.tensor(ends, device=device_of(model)).T[..., None, None]
+    # (2, B, 1, 1) each
+    inserted, shown = torch.tensor(ends, device=device_of(model))[..., None, None]
     layers = {
         "hidden": frozenset(n - 1 for n in hidden),
         "silent": frozenset(n - 1 for n in silent),
     }
-    with attending(decoder, view=_Hiding(*positions, layers)):
+    with attending(decoder, view=_Hiding(inserted, shown, layers)):
         yield
 
 

@@ -3,8 +3,9 @@
 A public function that returns an array is what data/claims.yaml names as `measure`; its
 first parameters say what it is given: `answers`, a row per completion, `scores`, a row
 per likelihood, `ablations`, a row per likelihood with the next token's distribution,
-or `draws`, a row per sampled answer with its log p under each condition. Each returns (network, component, problem) of the one trained network, with
-the kind of its numbers (`lib.statistics`) as attribute; or it raises Untestable.
+or `draws`, a row per sampled answer with its log p under each condition. Each returns
+(network, component, problem) of the one trained network, with the kind of its numbers
+(`lib.statistics`) as attribute; or it raises Untestable.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -178,7 +179,7 @@ def pass_at_k_differences(
         samples = own.pivot(index="problem_id", columns="sample", values="right")
         if samples.shape[1] < k or samples.isna().any(axis=None):
             raise Untestable(
-                f"pass@{k} needs {k} answers of each problem ({condition})"
+                f"pass@{k} needs {k} answers of each problem under {condition}"
             )
         values = pass_at_k(samples.astype(float), k)
         passed[condition] = POINTS * pd.Series(values, samples.index)

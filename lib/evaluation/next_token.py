@@ -1,6 +1,6 @@
-"""How a condition changes the distribution of the next token along a text that is given:
-its entropy, and its Kullback-Leibler divergence from the one under none, both in nats
-and exact over the vocabulary.
+"""How a condition changes the distribution of the next token along a given text: its
+entropy, and its Kullback-Leibler divergence from the one under none, both in nats and
+exact over the vocabulary.
 
 They come from the same forwards as log p of the text. A filler that makes a model
 branch raises the entropy of its first tokens (arXiv 2605.11936).

@@ -132,9 +132,9 @@ SCORE_FIELDS = [  # of a line of scores.jsonl
     "dtype",
     "processor",
 ]
-# Tokens of a text, counted from 1, and their positions, over which a score keeps means of
-# the next token's entropy and divergence (`lib.evaluation.next_token`): the first token
-# alone, where branching would begin, then three windows that grow.
+# Tokens of a text, counted from 1, and their positions, over which a score keeps means
+# of the next token's entropy and divergence (`lib.evaluation.next_token`): the first
+# token alone, where branching would begin, then three windows that grow.
 WINDOWS = {
     "1": slice(0, 1),
     "2-8": slice(1, 8),

@@ -278,12 +278,11 @@ def _named(name: str) -> Condition | None:
 def _of_tokens(name: str) -> Condition | None:
     """Return the condition of a name such as mless-last-5, if it is one."""
     match = OF_TOKENS.fullmatch(name)
-    if not match or match["filler"] not in CONDITIONS[1:]:
+    if not match or match["filler"] not in CONDITIONS or match["filler"] == "none":
         return None
     visible = Visible(match["end"], int(match["tokens"]))
-    return Condition(
-        text=name, inserted=match["filler"], view=NO_LAYER, visible=visible
-    )
+    shown = {"view": NO_LAYER, "visible": visible}
+    return NAMED[match["filler"]].model_copy(update={"text": name} | shown)
 
 
 def _of_layers(name: str) -> Condition | None:

@@ -1,5 +1,5 @@
-"""The next token's entropy and divergence of small distributions; test_likelihood.py has
-those of models.
+"""Entropy and divergence of small distributions; those of models are in
+test_likelihood.py.
 """
 
 import pytest

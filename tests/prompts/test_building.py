@@ -306,10 +306,10 @@ def test_what_cannot_be_built_is_refused(tokenizer, condition, options, message)
         build_prompt(tokenizer, **asked)
 
 
-@pytest.mark.parametrize(
-    "condition",
-    ["mless:", "mless@middle", "none:5", "none-last-5", "he-last-5", "mless-last-0"],
-)
+NO_CONDITIONS = "mless: mless@middle none:5 none-last-5 he-last-5 mless-last-0"
+
+
+@pytest.mark.parametrize("condition", NO_CONDITIONS.split())
 def test_what_is_no_condition_is_refused(condition):
     with pytest.raises(InputError, match=f"condition '{condition}'"):
         parse_condition(condition)
