@@ -26,7 +26,7 @@ from lib.profiles import PARTS, Profile, profile_names
 EVIDENCE = (
     *("attention", "controls", "activations"),
     *("main", *PARTS),
-    "likelihood",
+    *("likelihood", "ablations"),
     *("draws", "draw_scores"),
 )
 # What a notebook needs computed when it starts: parts of measurements, parts of
@@ -42,7 +42,8 @@ NEEDS = {
 }
 SHOWS_A_PROMPT = "01_attention_maps"
 SHOWS_VERDICTS = "06_claims"
-SHOWS_LIKELIHOODS = "07_does_it_help"
+# Notebooks that show an optional section of a profile alone.
+SHOWS_SECTION = {"07_does_it_help": "likelihood"}
 
 
 def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
@@ -82,14 +83,18 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
 
 
 def _with_something_to_show(notebooks: list[Path], profile: Profile) -> list[Path]:
-    """Return the notebooks without that of likelihoods if the profile asks for none."""
-    if profile.likelihood is not None:
-        return notebooks
-    others = [path for path in notebooks if path.stem != SHOWS_LIKELIHOODS]
+    """Return the notebooks without those of a section that the profile lacks."""
+    lacking = {
+        stem: section
+        for stem, section in SHOWS_SECTION.items()
+        if section not in profile.parts
+    }
+    others = [path for path in notebooks if path.stem not in lacking]
     if not others:
+        stem = notebooks[0].stem
         raise InputError(
-            f"profile {profile.name} has no section `likelihood`, which notebook"
-            f" {SHOWS_LIKELIHOODS[:2]} shows"
+            f"profile {profile.name} has no section `{lacking[stem]}`, which notebook"
+            f" {stem[:2]} shows"
         )
     return others
 
@@ -108,8 +113,8 @@ def _prepare(need: str, profile: Profile, fresh: bool) -> None:
     """Compute what the notebooks would, but with bars; what is there already takes no
     time.
     """
-    if need == "likelihood":
-        of_profile.scores(profile)
+    if need in ("likelihood", "ablations"):
+        of_profile.scores(profile, need)
     elif need == "draw_scores":
         of_profile.draws(profile)
     elif need in ("main", "draws", *PARTS):

@@ -53,7 +53,7 @@ def runs(monkeypatch, tmp_path):
 
 def test_what_a_notebook_needs_is_planned_and_computed_once_before_it_starts(runs):
     measured = ["tokens", "attention", "controls", "activations"]
-    answered = ["main", *PARTS, "likelihood", "draws", "draw_scores"]
+    answered = ["main", *PARTS, "likelihood", "ablations", "draws", "draw_scores"]
     plan, *done = runs("families", ["01", "02", "07"])
     assert plan[:2] == ("plan", False)
     assert sorted(plan[2]) == sorted(measured + answered)
@@ -65,7 +65,8 @@ def test_what_a_notebook_needs_is_planned_and_computed_once_before_it_starts(run
         ("02_meaningless_effect", {"profile": "families"}),
         ("measure", "activations", True),
         *[("answers", part) for part in ("main", *PARTS)],
-        ("scores",),
+        ("scores", "likelihood"),
+        ("scores", "ablations"),
         ("answers", "draws"),
         ("draws",),
         ("07_does_it_help", {"profile": "families"}),

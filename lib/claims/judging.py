@@ -41,27 +41,29 @@ def gather(profile: Profile) -> dict[str, dict[str, Any]]:
     """
     answers = [of_profile.answers(profile, part) for part in ("main", *PARTS)]
     measured = measure(profile, "attention", "activations", "controls")
-    scores, draws = of_profile.scores(profile), of_profile.draws(profile)
-    return by_model(profile, measured, answers, scores, draws)
+    tables = {
+        "scores": of_profile.scores(profile),
+        "ablations": of_profile.scores(profile, "ablations"),
+        "draws": of_profile.draws(profile),
+    }
+    return by_model(profile, measured, answers, tables)
 
 
 def by_model(
     profile: Profile,
     measured: Mapping[str, xr.Dataset],
     answers: Sequence[pd.DataFrame],
-    scores: pd.DataFrame | None = None,
-    draws: pd.DataFrame | None = None,
+    tables: Mapping[str, pd.DataFrame | None] | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Return by model a Dataset that is `measured`, and the rows of its `answers`, a
-    frame per part, of its `scores` and of its `draws`.
+    frame per part, and of other `tables`: scores, ablations and draws.
     """
     unaided = profile.accuracy.format == "plain" and not profile.accuracy.elicit
     every = pd.concat(answers, ignore_index=True).assign(plain=unaided)
-    tables = {"answers": every, "scores": scores, "draws": draws}
     evidence: dict[str, dict[str, Any]] = defaultdict(dict)
     for model, dataset in measured.items():
         evidence[model]["measured"] = dataset
-    for kind, table in tables.items():
+    for kind, table in {"answers": every, **(tables or {})}.items():
         if table is not None:
             for model, rows in table.groupby("model", sort=False):
                 evidence[str(model)][kind] = rows

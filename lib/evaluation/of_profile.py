@@ -20,6 +20,7 @@ from lib.errors import InputError
 from lib.evaluation.pass_rates import scored_draws
 from lib.evaluation.records import (
     DRAW_SCORE_FIELDS,
+    NEXT_TOKEN_FIELDS,
     SCORE_FIELDS,
     SUMMARY,
     frame,
@@ -41,6 +42,7 @@ ASKED = {"models", "limit", "conditions"}
 # folder.
 SCORED = {
     "likelihood": (SCORE_FIELDS, "likelihood"),
+    "ablations": (NEXT_TOKEN_FIELDS, "ablations"),
     "draw_scores": (DRAW_SCORE_FIELDS, "draws"),
 }
 
@@ -63,16 +65,17 @@ def answers(profile: Profile, part: str = "main") -> pd.DataFrame:
     return made.assign(part=part)
 
 
-def scores(profile: Profile) -> pd.DataFrame:
-    """Return the likelihoods of a profile, a row per text, stored or scored if needed;
-    none if it asks for none.
+def scores(profile: Profile, part: str = "likelihood") -> pd.DataFrame:
+    """Return the scores of a part, likelihood or ablations: a row per text, stored or
+    scored if needed; none if the profile lacks it.
     """
-    if profile.likelihood is None or is_stored(profile, "likelihood"):
-        return stored_rows(profile, "likelihood")
+    section = profile.parts.get(part)
+    if section is None or is_stored(profile, part):
+        return stored_rows(profile, part)
     from lib.evaluation.likelihood import likelihoods
 
-    folder = folder_of_run(profile, "likelihood")
-    return likelihoods(profile.likelihood, profile.filler, profile.seed, folder)
+    folder = folder_of_run(profile, part)
+    return likelihoods(section, profile.filler, profile.seed, folder)
 
 
 def draws(profile: Profile) -> pd.DataFrame | None:

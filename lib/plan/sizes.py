@@ -23,7 +23,7 @@ from lib.models.names import HUB_SECONDS, Source, config_folder, gguf_parts
 from lib.plan.tasks import ALL_LAYERS, Task
 
 # Parts that score: what their models lack of memory stays on disk.
-SCORING = ("likelihood", "draw_scores")
+SCORING = ("likelihood", "ablations", "draw_scores")
 WORKING_MEMORY = 2.5e9  # bytes of Python, logits, and answers that grow at once
 
 

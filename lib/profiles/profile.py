@@ -10,7 +10,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, NonNegativeInt
+from pydantic import Field, NonNegativeInt, field_validator
 
 from lib import paths
 from lib.errors import InputError, Settings, unknown, validated
@@ -48,9 +48,21 @@ class Profile(Settings):
     likelihood: Likelihood | None = Field(
         None, description="which worked solutions are scored; none if null"
     )
+    ablations: Likelihood | None = Field(
+        None,
+        description="as likelihood, under conditions that separate length, visible"
+        " tokens and layers; next_token must be true; none if null",
+    )
     pass_rates: PassRates | None = Field(
         None, description="which answers are drawn, scored and weighted; none if null"
     )
+
+    @field_validator("ablations")
+    @classmethod
+    def _require_next_token(cls, ablations: Likelihood | None) -> Likelihood | None:
+        if ablations and not ablations.next_token:
+            raise ValueError("next_token must be true: claims on branching need it")
+        return ablations
 
     @property
     def parts(self) -> dict[str, Any]:
@@ -58,6 +70,8 @@ class Profile(Settings):
         parts: dict[str, Any] = {"main": self.accuracy, **self.accuracy.variations}
         if self.likelihood:
             parts["likelihood"] = self.likelihood
+        if self.ablations:
+            parts["ablations"] = self.ablations
         if self.pass_rates:
             parts["draws"] = self.pass_rates.drawing
             parts["draw_scores"] = self.pass_rates
@@ -176,8 +190,9 @@ def check(profile: Profile) -> None:
             check_accuracy(section, profile.filler)
         else:
             _require_layers(section.conditions, section.models)
-    if asked := profile.likelihood:
-        solved_problems(asked.problems, asked.limit, profile.seed)
+    for asked in (profile.likelihood, profile.ablations):
+        if asked:
+            solved_problems(asked.problems, asked.limit, profile.seed)
 
 
 def _require_own_names(specs: Collection[str]) -> None:

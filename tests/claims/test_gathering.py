@@ -39,7 +39,7 @@ def test_each_model_has_what_is_at_hand_of_it():
     table = answers(none=right(2))["answers"]
     scores = pd.DataFrame({"model": ["m", "b"], "nats": [-1.0, -2.0]})
     measured = {"a": "arrays", "m": "others"}
-    evidence = by_model(load_profile("demo"), measured, [table], scores)
+    evidence = by_model(load_profile("demo"), measured, [table], {"scores": scores})
     assert list(evidence) == ["a", "m", "b"]  # measured models come first
     assert set(evidence["m"]) == {"measured", "answers", "scores"}
     assert set(evidence["a"]) == {"measured"}
