@@ -29,7 +29,19 @@ SHORT = {
     "gemma-3-270m": "Gemma 270M",
     "SmolLM2-135M-Instruct": "SmolLM 135M",
 }
-WORDS = ("none", "one", "two", "three", "four", "five", "six", "seven")
+WORDS = (
+    "none",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+)
 
 
 def main() -> int:
