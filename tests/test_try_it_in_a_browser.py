@@ -1,4 +1,4 @@
-"""00_try_it in JupyterLab, in a real Chromium: what is typed is drawn."""
+"""00_try_it in JupyterLab, in a real Chromium: what is typed is drawn after a pause."""
 
 import os
 import shutil
@@ -105,7 +105,7 @@ def lab(address):
     page.quit()
 
 
-def test_each_letter_of_a_filler_is_drawn(lab):
+def test_a_letter_is_drawn_after_a_pause(lab):
     _, filler = lab.find_elements(By.CSS_SELECTOR, ".widget-textarea textarea")
     lab.execute_script("arguments[0].scrollIntoView({block: 'start'})", filler)
     pictures = [lab.execute_async_script(BYTES)]

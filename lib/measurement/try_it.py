@@ -8,7 +8,8 @@ compare_fillers(loaded, "What is $3 + 4$?", ["/", " ", "he"])
 write(loaded, "What is $3 + 4$?", "/")
 """
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import ipywidgets
@@ -16,7 +17,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from IPython.core.getipython import get_ipython
-from IPython.display import Image, display
+from IPython.display import HTML, Image, display
 
 from lib.errors import InputError, validated
 from lib.figures.close_up import close_up, coloured
@@ -30,6 +31,7 @@ from lib.prompts.conditions import POSITIONS, Filler
 DRAWN_LAYERS = 3
 LONGEST_FILLER = 220  # tokens, at the end of a slider
 PICTURE_WIDTH = 900  # pixels on the page
+PAUSE = 0.3  # seconds, longer than between two letters
 MOST_WRITTEN = 120  # tokens of an answer
 
 
@@ -42,18 +44,13 @@ def show_prompt(
 ) -> None:
     """Show the picture of a prompt, below fields and sliders where somebody is there.
 
-    Raises InputError for what no prompt can be built of; a field that is changed to
-    such says why.
+    What is typed is drawn after a pause, so that a slow machine draws a word and not
+    each of its letters. Raises InputError for what no prompt can be built of; a field
+    that is changed to such says why.
     """
     if not somebody_is_there():
-        draw_prompt(loaded, problem, filler, length, position)
+        display(*draw_prompt(loaded, problem, filler, length, position))
         return
-
-    def draw(**asked: Any) -> None:
-        try:
-            draw_prompt(loaded, **asked)
-        except InputError as error:
-            print(f"error: {error}")
 
     fields = {
         "problem": ipywidgets.Textarea(problem),
@@ -63,7 +60,39 @@ def show_prompt(
         "layer": ipywidgets.IntSlider(1, 1, len(_layers(loaded))),
         "head": ipywidgets.IntSlider(1, 1, loaded.heads),
     }
-    display(ipywidgets.interactive(draw, **fields))
+    output = ipywidgets.Output()
+
+    def draw() -> None:
+        asked: dict[str, Any] = {name: field.value for name, field in fields.items()}
+        with output.hold_sync():
+            output.outputs = ()
+            try:
+                for drawn in draw_prompt(loaded, **asked):
+                    output.append_display_data(drawn)
+            except InputError as error:
+                output.append_stdout(f"error: {error}")
+
+    draw()
+    redraw = _after_a_pause(draw)
+    for name, field in fields.items():
+        field.description = name
+        field.observe(redraw, "value")
+    display(ipywidgets.VBox([*fields.values(), output]))
+
+
+def _after_a_pause(call: Callable[[], None]) -> Callable[[object], None]:
+    """Return a callback that makes a call on the running event loop, once nothing has
+    called it back for PAUSE seconds.
+    """
+    waiting: asyncio.TimerHandle | None = None
+
+    def call_later(change: object) -> None:
+        nonlocal waiting
+        if waiting:
+            waiting.cancel()
+        waiting = asyncio.get_running_loop().call_later(PAUSE, call)
+
+    return call_later
 
 
 def somebody_is_there() -> bool:
@@ -85,21 +114,22 @@ def draw_prompt(
     position: str,
     layer: int = 1,
     head: int = 1,
-) -> None:
-    """Show a prompt on the colour of what its tokens receive in a head, the same as a
-    curve, and λ in every head.
+) -> tuple[HTML, Image]:
+    """Return a prompt on the colour of what its tokens receive in a head, and a picture
+    of the same as a curve, and of λ in every head.
     """
     seen = _seen(loaded, problem, filler, length, position)
     before = seen.before[layer - 1, head - 1]
     after = seen.after[layer - 1, head - 1]
     inserted = seen.prompt.spans["inserted"]
     tokens = [seen.prompt.text[start:stop] for start, stop in seen.prompt.offsets]
-    display(coloured(tokens, inserted, after / np.nanmax(before[1:])))
+    prompt = coloured(tokens, inserted, after / np.nanmax(before[1:]))
 
     curves = {"without the filler": before, "with the filler": after}
     figure = close_up(curves, inserted, seen.ratios, (layer, head))
-    display(Image(bytes_of(figure, "png"), width=PICTURE_WIDTH))
+    picture = Image(bytes_of(figure, "png"), width=PICTURE_WIDTH)
     plt.close(figure)
+    return prompt, picture
 
 
 def compare_fillers(

@@ -2,7 +2,9 @@
 one line for a mistake.
 """
 
+import asyncio
 import copy
+from base64 import b64encode
 from dataclasses import replace
 from unittest.mock import Mock
 
@@ -49,9 +51,8 @@ def test_fillers_are_compared_by_the_lambda_of_the_measurements(loaded, position
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("filler", ["/", "\n", "$x_1$", "中文"])
-def test_any_text_is_drawn(loaded, shown, filler):
-    try_it.draw_prompt(loaded, PROBLEM, filler, 8, "between", 3, 2)
-    prompt, picture = shown
+def test_any_text_is_drawn(loaded, filler):
+    prompt, picture = try_it.draw_prompt(loaded, PROBLEM, filler, 8, "between", 3, 2)
     assert prompt.data.count("underline") == 8
     assert isinstance(picture, Image)
 
@@ -60,13 +61,13 @@ def test_any_text_is_drawn(loaded, shown, filler):
 def shown(monkeypatch):
     """What is displayed, where a person sits."""
     displayed = []
-    monkeypatch.setattr(try_it, "display", displayed.append)
+    monkeypatch.setattr(try_it, "display", lambda *given: displayed.extend(given))
     monkeypatch.setattr(try_it, "somebody_is_there", lambda: True)
     return displayed
 
 
 def test_curves_are_those_of_the_chosen_head_without_the_filler_and_with_it(
-    loaded, shown, monkeypatch
+    loaded, monkeypatch
 ):
     drawing = Mock(wraps=try_it.close_up)
     monkeypatch.setattr(try_it, "close_up", drawing)
@@ -82,21 +83,52 @@ def test_curves_are_those_of_the_chosen_head_without_the_filler_and_with_it(
     assert chosen == (3, 2)
 
 
-def test_with_a_person_what_is_typed_is_drawn_and_what_is_wrong_is_said(
-    loaded, shown, capsys
-):
+def test_with_a_person_what_is_typed_is_drawn_and_what_is_wrong_is_said(loaded, shown):
     try_it.show_prompt(loaded, PROBLEM, "/", 9)
-    *_, widget = shown
-    _, filler, length, position, layer, head, _ = widget.children
+    (widget,) = shown
+    _, filler, length, position, layer, head, output = widget.children
     assert (layer.max, head.max) == (3, 2)
+    pictures = [picture_in(output)]
     typed = {filler: "he", length: 12, position: "end", layer: 2, head: 2}
     for control, value in typed.items():
-        control.value = value
-    pictures = [one.data for one in shown if isinstance(one, Image)]
+        with_a_pause(control, value)
+        pictures.append(picture_in(output))
     assert len(set(pictures)) == 1 + len(typed)
-    assert "error" not in capsys.readouterr().out
-    filler.value = ""
-    assert "error: the filler is empty" in capsys.readouterr().out
+    with_a_pause(filler, "")
+    (said,) = output.outputs
+    assert said["text"].startswith("error: the filler is empty")
+
+
+def picture_in(output):
+    _, picture = output.outputs
+    return picture["data"]["image/png"]
+
+
+def with_a_pause(control, *values):
+    """Type values in a loop as a kernel has one, and wait until the last is drawn."""
+
+    async def typing():
+        for value in values:
+            control.value = value
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(try_it.PAUSE)
+
+    asyncio.run(typing())
+
+
+def test_letters_that_are_typed_quickly_are_drawn_once(loaded, shown, monkeypatch):
+    monkeypatch.setattr(try_it, "PAUSE", 0.2)
+    try_it.show_prompt(loaded, PROBLEM, "/", 9)
+    (widget,) = shown
+    _, filler, *_, output = widget.children
+    drawing = Mock(wraps=try_it.draw_prompt)
+    monkeypatch.setattr(try_it, "draw_prompt", drawing)
+    with_a_pause(filler, "t", "th", "the", "the ", "the t")
+    assert [call.kwargs["filler"] for call in drawing.call_args_list] == ["the t"]
+    with_a_pause(filler, "the")
+    assert drawing.call_count == 2
+    expected = try_it.draw_prompt(loaded, PROBLEM, "the", 9, "between")[1]
+    assert picture_in(output) == b64encode(expected.data).decode()
 
 
 def test_a_person_is_there_where_a_cell_may_ask_for_input():
@@ -111,9 +143,8 @@ def test_a_person_is_there_where_a_cell_may_ask_for_input():
 def test_without_a_person_there_is_the_picture_alone(loaded, shown, monkeypatch):
     monkeypatch.setattr(try_it, "somebody_is_there", lambda: False)
     try_it.show_prompt(loaded, PROBLEM, "/", 9)
-    try_it.draw_prompt(loaded, PROBLEM, "/", 9, "between")
-    alone, again = shown[:2], shown[2:]
-    assert [one.data for one in alone] == [one.data for one in again]
+    again = try_it.draw_prompt(loaded, PROBLEM, "/", 9, "between")
+    assert [one.data for one in shown] == [one.data for one in again]
 
 
 @pytest.mark.parametrize(
