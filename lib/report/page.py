@@ -49,8 +49,8 @@ def write_report(profile: Profile) -> Path:
         profile=profile,
         addresses=addresses(),
         enough=ENOUGH,
-        answered=certain(verdicts, "accuracy-mless", "points-slashes"),
-        scored=certain(verdicts, "likelihood-gain"),
+        answered=significant_changes(verdicts, "accuracy-mless", "points-slashes"),
+        scored=significant_changes(verdicts, "likelihood-gain"),
         prompts=packed_prompts(profile),
         fillers=FILLERS,
         report=report_of(profile),
@@ -68,16 +68,16 @@ def write_report(profile: Profile) -> Path:
     return path
 
 
-def certain(verdicts: Sequence[Verdict], *claims: str) -> dict[str, int]:
-    """Return how many models tested some claims on enough problems, and how many have a
-    certain gain or a certain loss by any of them.
+def significant_changes(verdicts: Sequence[Verdict], *claims: str) -> dict[str, int]:
+    """Count the models that tested one of these claims on enough problems (`tested`),
+    and those with a significant gain (`gain`) or loss (`loss`) in one of them.
 
-    Certain is what also stands when corrected for the number of all verdicts.
+    Significant changes survive Holm's correction for the number of all verdicts.
     """
     tested = [row for claim in claims for row in about(verdicts, claim, ENOUGH)]
-    sure = [row for row in tested if row.survives]
-    gains = [row for row in sure if row.estimate.lies_above(0)]
-    losses = [row for row in sure if row.estimate.lies_below(0)]
+    significant = [row for row in tested if row.survives]
+    gains = [row for row in significant if row.estimate.lies_above(0)]
+    losses = [row for row in significant if row.estimate.lies_below(0)]
     rows = {"tested": tested, "gain": gains, "loss": losses}
     return {name: len(models_of(some)) for name, some in rows.items()}
 

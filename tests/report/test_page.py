@@ -43,28 +43,28 @@ A, B = "accuracy-mless", "likelihood-gain"
 ANSWERS = [
     (
         [verdict(A, "x", **OPEN), verdict("points-slashes", "y", **OPEN)],
-        "right answers become certainly more frequent in 0 of 2 models.",
+        "accuracy rises significantly in 0 of 2 models.",
     ),
     ([verdict(A, "x", **GAIN), verdict("points-slashes", "x", **OPEN)], "in 1 of 1 "),
     ([verdict(A, "x", **GAIN, survives=False)], "in 0 of 1 "),
     (
         [verdict(A, "x", **LOSS)],
-        "in 0 of 1 model and certainly rarer in 1.",
+        "in 0 of 1 model and falls significantly in 1.",
     ),
     (
         [verdict(A, **OPEN), verdict(B, "x", **LOSS), verdict(B, "y", **GAIN)],
-        "model; a worked solution becomes certainly likelier in 1 of 2 models and"
-        " certainly less likely in 1.",
+        "model. The reference solution becomes significantly more likely in 1 of 2"
+        " models and less likely in 1.",
     ),
     (
         [verdict(A, **GAIN, n=ENOUGH - 1)],
-        f"cannot be told yet: that takes {ENOUGH} problems",
+        f"whether 55 slashes help: a model needs {ENOUGH} problems.",
     ),
 ]
 
 
 @pytest.mark.parametrize("verdicts, said", ANSWERS)
-def test_the_page_opens_with_what_is_certain(profile, verdicts, said):
+def test_the_page_opens_with_the_significant_changes(profile, verdicts, said):
     (lead,) = texts(page(profile, *verdicts), ".lead")
     assert said in lead
 
@@ -85,7 +85,7 @@ def test_a_claim_has_an_anchor_and_its_numbers_model_by_model(profile):
     ]
     (name,) = texts(html, "#claim-dilution th")
     assert name.endswith(
-        "literal reading · in λ · rule written after such numbers were seen"
+        "literal reading · in λ · rule written after data of this kind were seen"
     )
     assert texts(html, "#claim-arm td") == [
         "– not tested",
@@ -131,10 +131,10 @@ def test_the_prompt_is_there_of_each_model_that_has_it(profile):
 
 
 def test_the_answer_stands_first_and_once_and_a_strangers_figure_nowhere(profile):
-    for name in ("a_holiday", "does_it_help"):
+    for name in ("a_holiday", "slashes"):
         (profile.figures / f"{name}.png").touch()
     shown = [image["src"] for image in page(profile).select("img")]
-    drawn = ("does_it_help", "fig09", "fig13")
+    drawn = ("slashes", "fig09", "fig13")
     assert shown == [f"figures/{name}.png" for name in drawn]
     assert (profile.results / "report" / shown[1]).is_file()
 
