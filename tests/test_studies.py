@@ -1,12 +1,10 @@
 """What the studies of the findings count, on scores that can be checked by eye."""
 
-from itertools import product
-
 import numpy as np
 import pandas as pd
 import pytest
 from artists import table
-from hand_written import record
+from hand_written import draws_of, record
 
 from lib.evaluation.pass_rates import counted, scored_draws, weighted
 from lib.evaluation.records import frame
@@ -60,26 +58,6 @@ def test_plain_prompts_stand_beside_chat_on_the_same_problems():
     base = rows.loc["base", "mless", "none"]
     assert base.effect == pytest.approx(-1)
     assert np.isnan(base.effect_in_chat)
-
-
-def draws_of(problems):
-    """Two answers under none and two under mless to each problem, of which the first is
-    right, and their log p under three conditions.
-    """
-    names = [f"p{number}" for number in range(problems)]
-    answers = pd.DataFrame(product(names, range(4)), columns=["problem_id", "place"])
-    place = answers.pop("place")
-    answers = answers.assign(
-        key=answers.problem_id + "-" + place.astype(str),
-        condition=np.where(place < 2, "none", "mless"),
-        sample=place % 2,
-        right=place == 0,
-        model="tiny",
-        finish_reason="stop",
-    )
-    seen = pd.DataFrame({"condition": ["none", "mless", "hidden-from-layer-1"]})
-    keys = answers[["key", "problem_id", "model"]].rename(columns={"key": "answer"})
-    return answers, keys.merge(seen, how="cross").assign(nats=-50.0)
 
 
 def test_rounding_is_compared_on_the_same_answers():

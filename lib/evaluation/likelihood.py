@@ -115,7 +115,8 @@ def score_draws(settings: Likelihood, answers: Path, folder: Path) -> pd.DataFra
 
     def wanted_of(loaded: Loaded) -> Texts:
         own = _drawn_from(loaded, drawn, answers)
-        return _draws_wanted(loaded, settings, own, problems, filler, drawn_with)
+        own = own[is_divided(own)]
+        return draws_wanted(loaded, settings, own, problems, filler, drawn_with)
 
     shared = run_settings(settings.problems, filler, drawn_with["seed"])
     shared |= {name: drawn_with[name] for name in DECIDING[PassRates]}
@@ -216,7 +217,7 @@ def texts_wanted(
     return _by_key(loaded, texts)
 
 
-def _draws_wanted(
+def draws_wanted(
     loaded: Loaded,
     settings: Likelihood,
     drawn: pd.DataFrame,
@@ -224,17 +225,19 @@ def _draws_wanted(
     filler: Filler,
     drawn_with: dict,
 ) -> Texts:
-    """Return by key every answer that decides under every condition, problem by
-    problem; raises InputError where one does not fit.
+    """Return by key every drawn answer under every condition, problem by problem;
+    raises InputError where one does not fit.
+
+    drawn_with: the format and the temperature that they were drawn with.
     """
     by_problem: dict[str, list[dict]] = {}
-    for row in drawn[is_divided(drawn)].to_dict("records"):
+    for row in drawn.to_dict("records"):
         by_problem.setdefault(row["problem_id"], []).append(row)
 
-    divided = [problem for problem in problems if problem.id in by_problem]
+    answered = [problem for problem in problems if problem.id in by_problem]
     format = drawn_with["format"]
     texts = []
-    for place in _places(loaded, format, filler, divided, settings.conditions):
+    for place in _places(loaded, format, filler, answered, settings.conditions):
         problem, _, _ = place
         for row in by_problem[problem.id]:
             draw = {

@@ -2,6 +2,10 @@
 
 import gzip
 import json
+from itertools import product
+
+import numpy as np
+import pandas as pd
 
 
 def record(condition, problem, correct, sample=0, **others):
@@ -50,3 +54,23 @@ def keep(path, rows):
     content = "".join(f"{line}\n" for line in lines).encode()
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+
+
+def draws_of(problems):
+    """Two answers under none and two under mless to each problem, of which the first is
+    right, and their log p under three conditions.
+    """
+    names = [f"p{number}" for number in range(problems)]
+    answers = pd.DataFrame(product(names, range(4)), columns=["problem_id", "place"])
+    place = answers.pop("place")
+    answers = answers.assign(
+        key=answers.problem_id + "-" + place.astype(str),
+        condition=np.where(place < 2, "none", "mless"),
+        sample=place % 2,
+        right=place == 0,
+        model="tiny",
+        finish_reason="stop",
+    )
+    seen = pd.DataFrame({"condition": ["none", "mless", "hidden-from-layer-1"]})
+    keys = answers[["key", "problem_id", "model"]].rename(columns={"key": "answer"})
+    return answers, keys.merge(seen, how="cross").assign(nats=-50.0)

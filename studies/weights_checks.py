@@ -1,0 +1,198 @@
+"""What the checks of importance weights find when answers were not drawn as scored.
+
+    python -m studies.weights_checks [--simulations 400]
+
+An answer is a path of TOKENS tokens, each out of OPTIONS; two prompts drew it, and a
+third one, of which nothing was drawn, is close to the second, as slashes hidden from
+layer 1 are to slashes. Answers are scored at the temperature 0.6 and in full precision.
+They are drawn so, or at another temperature, with top-p, or with rounding that changes
+log ratios as much as bfloat16 changed the stored ones (studies/results/bfloat16.csv);
+or the scores are rounded instead. Each simulation has the 440 answers to 110 problems
+that the stored number rests on.
+
+Writes studies/results/weights_checks.csv and prints it: a row per way to draw, with the
+mean of the slope and of the third prompt's mean weight; how often the interval of each,
+and of the second prompt's mean weight, excludes 1; how often one of the three does or
+fewer than half of the answers are effective, so that the number is withheld; and the
+bias of the difference between the second and the first prompt, and between the second
+and the third, in points.
+"""
+
+import argparse
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import scipy
+
+from lib.evaluation.pass_rates import LEAST_EFFECTIVE
+from lib.statistics.importance_weighting import (
+    AccuracyDifference,
+    MeanInterval,
+    accuracy_difference,
+)
+from lib.statistics.intervals import POINTS
+from studies.keeping import RESULTS, keep
+
+PROBLEMS, EACH = 110, 2  # answers of either prompt
+TOKENS, OPTIONS = 20, 8
+LOGITS = 2.0  # standard deviation over options
+CHANGE = 0.235  # of what a prompt adds to the logits: log ratios vary by 1.2 nats
+CHANGE_OF_THIRD = 0.09  # of the third prompt's logits against the second's
+GAIN = 0.1  # of that change, the share that goes with better tokens
+TEMPERATURE = 0.6  # at which answers are scored
+AT_ONCE = 20  # simulations: bounds the memory
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """How answers are drawn."""
+
+    temperature: float = TEMPERATURE
+    top_p: float = 1.0
+    rounding: float = 0.0  # standard deviation of what it adds to the logits
+    rounding_of_scores: float = 0.0
+
+
+# Rounding of this size changes log ratios by 0.35 nats on average.
+BFLOAT16 = 0.065
+DRAWINGS = {
+    "as scored": Drawing(),
+    "temperature 0.5": Drawing(temperature=0.5),
+    "temperature 0.8": Drawing(temperature=0.8),
+    "temperature 1": Drawing(temperature=1.0),
+    "top-p 0.95": Drawing(top_p=0.95),
+    "top-p 0.8": Drawing(top_p=0.8),
+    "rounding as of bfloat16": Drawing(rounding=BFLOAT16),
+    "twice that rounding": Drawing(rounding=2 * BFLOAT16),
+    "scores rounded as of bfloat16": Drawing(rounding_of_scores=BFLOAT16),
+}
+
+
+@dataclass(frozen=True)
+class Paths:
+    """Answers (S, N) of S simulations, as `accuracy_difference` takes them."""
+
+    right: np.ndarray
+    log_p: np.ndarray  # (S, N, 3): under the two prompts that drew, and a third
+    rounded: np.ndarray  # (S, N, 2): as they were drawn
+    drawn_from: np.ndarray  # (N,)
+    problem: np.ndarray  # (N,)
+
+
+def draw(drawing: Drawing, simulations: int, rng: np.random.Generator) -> Paths:
+    """Return answers that a simulated model draws under two prompts."""
+    problem = np.repeat(np.arange(PROBLEMS), 2 * EACH)
+    drawn_from = np.tile(np.repeat([0, 1], EACH), PROBLEMS)
+    shape = (simulations, len(problem), TOKENS, OPTIONS)
+    logits = LOGITS * rng.normal(size=shape)
+    goodness = rng.normal(size=shape)
+    change = GAIN * goodness + (1 - GAIN**2) ** 0.5 * rng.normal(size=shape)
+    second = logits + CHANGE * change
+    third = second + CHANGE_OF_THIRD * rng.normal(size=shape)
+    prompts = np.stack([logits, second, third])
+    drawing_logits = prompts[:2] + drawing.rounding * rng.normal(size=(2, *shape))
+    prompts += drawing.rounding_of_scores * rng.normal(size=prompts.shape)
+
+    of_own = np.where(drawn_from[:, None, None] == 0, *drawing_logits)
+    token = _chosen(of_own / drawing.temperature, drawing.top_p, rng)[..., None]
+    hard = rng.normal(0.3, 0.25, (simulations, PROBLEMS))[:, problem]
+    found = np.take_along_axis(goodness, token, -1)[..., 0].mean(-1)
+    return Paths(
+        found > hard,
+        _log_p(prompts / TEMPERATURE, token),
+        _log_p(drawing_logits / TEMPERATURE, token),
+        drawn_from,
+        problem,
+    )
+
+
+def _chosen(logits: np.ndarray, top_p: float, rng: np.random.Generator) -> np.ndarray:
+    """Return the place of a token drawn from the likeliest that have `top_p`."""
+    if top_p < 1:
+        falling = -np.sort(-scipy.special.softmax(logits, -1), -1)
+        before = falling.cumsum(-1) - falling  # of likelier tokens
+        kept = (before < top_p).sum(-1, keepdims=True)
+        least = np.take_along_axis(-np.sort(-logits, -1), kept - 1, -1)
+        logits = np.where(logits >= least, logits, -np.inf)
+    return (logits + rng.gumbel(size=logits.shape)).argmax(-1)
+
+
+def _log_p(logits: np.ndarray, token: np.ndarray) -> np.ndarray:
+    """Return log p of the tokens (S, N, prompts), from logits (prompts, S, N, ...)."""
+    at = np.broadcast_to(token, (len(logits), *token.shape))
+    chosen = np.take_along_axis(logits, at, -1)[..., 0]
+    totals = scipy.special.logsumexp(logits, axis=-1)
+    return np.moveaxis((chosen - totals).sum(-1), 0, -1)
+
+
+def is_withheld(pair: AccuracyDifference, third: AccuracyDifference) -> bool:
+    """Return whether the rule withholds a number: an interval of a check excludes 1, or
+    too few answers are effective.
+    """
+    checks = (pair.slope, *third.mean_weights)
+    least = LEAST_EFFECTIVE * pair.mixed_answers
+    too_few = min(pair.effective_sample_size, third.effective_sample_size) < least
+    return too_few or any(excludes_1(check) for check in checks)
+
+
+def excludes_1(check: MeanInterval) -> bool:
+    return check.low > 1 or check.high < 1
+
+
+def row(name: str, simulations: int) -> dict:
+    """Return what the checks say of one way to draw, and how far off the estimate is.
+
+    The bias is against the same estimates of answers that are drawn as scored, and is
+    filled in from their row.
+    """
+    rng = np.random.default_rng(0)
+    told, changes, spreads = [], [], []
+    for _ in range(max(simulations // AT_ONCE, 1)):
+        paths = draw(DRAWINGS[name], min(simulations, AT_ONCE), rng)
+        scored, rounded = paths.log_p, paths.rounded
+        changes.append(np.abs(np.diff(scored[..., :2] - rounded, axis=-1)).mean())
+        spreads.append(np.diff(scored[..., :2], axis=-1).std())
+        told += [_checked(paths, at) for at in range(len(scored))]
+    means = pd.DataFrame(told).mean().to_dict()
+    return {
+        "drawn": name,
+        "simulations": len(told),
+        "spread": np.mean(spreads),
+        "rounding": np.mean(changes),
+        **means,
+    }
+
+
+def _checked(paths: Paths, at: int) -> dict:
+    """Return what the checks of one simulation say."""
+    log_p = paths.log_p[at]
+    drawn = (paths.right[at], log_p[:, :2], paths.drawn_from, paths.problem)
+    pair = accuracy_difference(*drawn)
+    third = accuracy_difference(*drawn, log_p_compared=log_p[:, [2, 1]])
+    return {
+        "effective": pair.effective_sample_size / pair.mixed_answers,
+        "slope": pair.slope.estimate,
+        "slope_excludes_1": POINTS * excludes_1(pair.slope),
+        "second_excludes_1": POINTS * excludes_1(pair.mean_weights[1]),
+        "third_mean": third.mean_weights[0].estimate,
+        "third_excludes_1": POINTS * excludes_1(third.mean_weights[0]),
+        "withheld": POINTS * is_withheld(pair, third),
+        "points": pair.difference.estimate,
+        "points_third": third.difference.estimate,
+    }
+
+
+def main() -> None:
+    """Simulate every way to draw."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--simulations", type=int, default=400)
+    simulations = parser.parse_args().simulations
+    table = pd.DataFrame([row(name, simulations) for name in DRAWINGS])
+    for points in ("points", "points_third"):
+        table[points.replace("points", "bias")] = table[points] - table[points].iloc[0]
+    keep(RESULTS / "weights_checks.csv", table)
+
+
+if __name__ == "__main__":
+    main()

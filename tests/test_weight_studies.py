@@ -1,0 +1,156 @@
+"""What the studies of importance weights simulate and count: that the simulated answers
+have the probabilities that they are given, and what each rival is known to do.
+"""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hand_written import draws_of
+
+from lib.evaluation.pass_rates import scored_draws
+from studies import (
+    mean_weight,
+    rival_estimators,
+    simulated,
+    weights_checks,
+    weights_coverage,
+    weights_rivals,
+)
+
+
+def sampled(effect, each=2, shape=(40, 500)):
+    rng = np.random.default_rng(0)
+    problems = simulated.problems(shape, effect, rng)
+    return problems, simulated.draw(problems, each, rng), rng
+
+
+@pytest.mark.parametrize("effect", [0, 2.5])
+def test_simulated_prompts_differ_by_the_effect_and_weights_average_1(effect):
+    problems, draws, _ = sampled(effect, each=4)
+    rates = problems.rates.mean((0, 1))
+    assert 100 * (rates[1] - rates[0]) == pytest.approx(effect, abs=0.3)
+    assert draws.right.mean((0, 1, 3)) == pytest.approx(rates, abs=0.006)
+    # The probability of all answers under one prompt, from those of the other one.
+    first, second = draws.ratio[:, :, 0], draws.ratio[:, :, 1]
+    assert np.exp(first).mean() == pytest.approx(1, abs=0.05)
+    assert np.exp(-second).mean() == pytest.approx(1, abs=0.05)
+
+
+def test_simulated_answers_are_like_the_stored_ones():
+    alike = weights_coverage.regime(*sampled(0)[:2])
+    assert alike["right"] == pytest.approx(9.6, abs=0.5)
+    assert alike["mixed"] == pytest.approx(22, abs=1)
+    assert alike["effective"] == pytest.approx(100 * 369 / 440, abs=2)
+    assert alike["spread"] == pytest.approx(1.25, abs=0.1)
+    # Most of the variance is noise of the draws.
+    assert 0.9 < alike["variance_of_draws"] / alike["variance"] < 0.95
+
+
+def test_weights_are_unbiased_and_cover_the_effect_on_new_problems():
+    weights, counting = weights_coverage.rows(2.5, simulations=300)
+    assert abs(weights["bias"]) < 4 * weights["bias_error"]
+    assert 90 < weights["coverage"] < 99
+    assert weights["rmse"] < 0.7 * counting["rmse"]
+    assert weights["excludes_0"] > counting["excludes_0"]
+
+
+UNBIASED = ["this method", "paired counting", "answers of one prompt alone"]
+UNBIASED += ["common random numbers, at best", "without a baseline", "doubly robust"]
+UNBIASED += ["common random numbers, token by token"]
+UNBIASED += ["new answers, with some of the others"]
+TRAPS = ["more answers where they were mixed", "allocation by first answers"]
+
+
+@pytest.mark.parametrize("name", rival_estimators.WAYS)
+def test_a_rival_is_biased_or_is_not(name):
+    way, _ = rival_estimators.WAYS[name]
+    problems, _, rng = sampled(6, shape=(100, 500))
+    points, cost = way(problems, 2, rng)
+    means = points.mean(1)
+    error = means.std() / len(means) ** 0.5
+    assert cost.mean() >= 4
+    if name in UNBIASED:
+        assert abs(means.mean() - 6) < 4 * error
+    else:
+        # All others take the effect for smaller than it is.
+        assert means.mean() < 6 - 4 * error
+
+
+def test_more_answers_where_they_were_mixed_lose_the_effect_of_the_others():
+    problems, _, rng = sampled(6, shape=(100, 500))
+    points, _ = rival_estimators.more_where_mixed(problems, 2, rng)
+    rates = problems.rates
+    mixed = 1 - (rates.prod(-1) ** 2 + (1 - rates).prod(-1) ** 2)
+    effect = 100 * (rates[..., 1] - rates[..., 0])
+    expected = (effect * (1 + mixed) / 2).mean()
+    assert points.mean() == pytest.approx(expected, abs=0.3)
+
+
+def test_coupled_answers_differ_no_more_often_than_their_probabilities_do():
+    problems, draws, rng = sampled(0, shape=(100, 500))
+    points, _ = rival_estimators.by_coupling(problems, 1, rng)
+    apart = np.abs(np.tanh(draws.ratio / 2)).mean()
+    right = problems.rates.mean(-1)
+    # Of the answers that differ, one is right and the other wrong.
+    expected = (2 * right * (1 - right)).mean() * apart
+    assert (points != 0).mean() == pytest.approx(expected, rel=0.1)
+
+
+def test_a_way_that_costs_more_has_fewer_problems():
+    names = ("this method", "paired counting", "doubly robust")
+    rows = [weights_rivals.row(name, 2, 500, simulations=3) for name in names]
+    counts = [row["problems"] for row in rows]
+    costs = [row["cost"] for row in rows]
+    assert costs[1] == 4 < costs[0] < costs[2] == 8
+    assert counts == [round(500 / cost) for cost in costs]
+
+
+def test_the_checks_of_a_simulation_find_another_temperature_and_pass_the_right_one():
+    right, hot = (
+        weights_checks.row(name, simulations=20)
+        for name in ("as scored", "temperature 1")
+    )
+    assert right["slope"] == pytest.approx(1, abs=0.1)
+    assert hot["slope"] == pytest.approx(0.6, abs=0.1)
+    assert right["withheld"] < 40 < 90 < hot["withheld"]
+
+
+def test_rounding_is_as_large_as_that_of_the_stored_scores():
+    stored = pd.read_csv(mean_weight.RESULTS / "bfloat16.csv")
+    rounded = weights_checks.row("rounding as of bfloat16", simulations=3)
+    assert rounded["rounding"] == pytest.approx(stored.ratio_change.mean(), abs=0.03)
+
+
+def test_top_p_keeps_the_likeliest_tokens():
+    chances = np.array([0.5, 0.3, 0.15, 0.05])
+    logits = np.broadcast_to(np.log(chances), (2000, 4))
+    rng = np.random.default_rng(0)
+    found = np.bincount(weights_checks._chosen(logits, 0.7, rng), minlength=4) / 2000
+    assert found == pytest.approx([5 / 8, 3 / 8, 0, 0], abs=0.04)
+
+
+def test_the_sample_has_one_answer_of_each_problem_whose_answers_agree(monkeypatch):
+    monkeypatch.setattr(mean_weight, "SAMPLE", 10)
+    answers, _ = draws_of(problems=30)
+    answers.loc[answers.problem_id > "p20", "right"] = False
+    others = mean_weight.sampled(answers, seed=0)
+    assert len(others) == others.problem_id.nunique() == 10
+    assert others.condition.value_counts().to_dict() == {"none": 5, "mless": 5}
+    assert not others.right.any()
+    assert others.problem_id.min() > "p20"
+
+
+def test_mean_weights_of_both_kinds_count_by_their_share():
+    answers, scores = draws_of(problems=40)
+    # In a quarter of the problems answers differ; there a hidden filler's weight is 1.
+    is_mixed = answers.problem_id.isin([f"p{number}" for number in range(10)])
+    answers.loc[~is_mixed, "right"] = False
+    draws = scored_draws(answers, scores)
+    name = "hidden-from-layer-1"
+    others = draws[~is_mixed.to_numpy()].drop_duplicates("problem_id")
+    others = others.assign(**{name: others[name] + np.log(2)})
+    plain, hidden = mean_weight.table(draws, others, ["mless", name]).itertuples()
+    assert plain.mean == pytest.approx(1)
+    assert hidden.mean == pytest.approx(0.25 * 1 + 0.75 * 2)
+    assert (hidden.mean_mixed, hidden.mean_others) == pytest.approx((1, 2))
+    assert (hidden.answers_mixed, hidden.answers_others) == (40, 30)
