@@ -180,7 +180,9 @@ def test_a_sentence_can_be_read_aloud(name):
     ]
 
 
-@pytest.mark.parametrize("name", ["README.md", "report.md", *NOTEBOOKS])
+@pytest.mark.parametrize(
+    "name", ["README.md", "report.md", "running.md", "profiles.md", *NOTEBOOKS]
+)
 def test_documents_speak_the_fields_words(name):
     text = (TEXTS | NOTEBOOKS)[name]
     assert not [found.group() for found in NOT_THE_FIELDS_WORDS.finditer(prose(text))]
