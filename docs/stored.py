@@ -13,13 +13,14 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from lib import evaluation, paths
-from lib.claims import verdict
-from lib.claims.judging import gain_of_odds
+from lib.claims import answer_measures, verdict
+from lib.claims.claim import Claim, load_claims
 from lib.claims.verdict import Verdict, stored_verdicts
 from lib.errors import InputError
 from lib.evaluation import answer_tables
 from lib.evaluation.of_profile import stored_rows
 from lib.figures.tables import triples
+from lib.measurement.run import measure
 from lib.profiles import (
     Accuracy,
     Attention,
@@ -105,10 +106,48 @@ def taken(inserted: str, model: str | None = None) -> list[float]:
     return list(first.mass if model is None else first.mass[first.model == model])
 
 
+def kept(inserted: str) -> list[float]:
+    """Return what an insertion leaves of the attention of the tokens behind it, in %:
+    rows of attention sum to 1.
+    """
+    return [POINTS - share for share in taken(inserted)]
+
+
+@functools.cache
+def first_token(model: str) -> tuple[float, float]:
+    """Return the attention that the first token of the example prompt receives in layer
+    1, the mean over heads, without and with slashes.
+    """
+    received = measure(load_profile("families"), "tokens")[model]["received"]
+    first = received.sel(layer=1).isel(token=0).mean("head")
+    return float(first.sel(condition="none")), float(first.sel(condition="mless"))
+
+
 def as_much() -> list[bool]:
     """Return of each model whether a sentence takes as much as slashes."""
     pairs = zip(taken("a sentence as long"), taken("slashes"), strict=True)
     return [sentence >= slashes for sentence, slashes in pairs]
+
+
+def never_asked() -> list[Claim]:
+    """Return the paper's literal claims on accuracy that were put to the demo model
+    alone: none of the families' verdicts is on them.
+    """
+    tested = {row.id for row in verdicts("families") if row.n}
+    return [
+        claim
+        for claim in load_claims()
+        if claim.reading == "literal"
+        and hasattr(answer_measures, claim.measure)
+        and claim.id not in tested
+    ]
+
+
+def same_untrained(claim: str) -> list[Verdict]:
+    """Return the verdicts on a claim that untrained networks of the same shape get,
+    too.
+    """
+    return [row for row in about(claim) if row.specific is False]
 
 
 @functools.cache
@@ -125,19 +164,30 @@ def accuracy_at_once() -> list[SimpleNamespace]:
     return as_rows(of_none[["model", "n", "accuracy", "low", "high"]])
 
 
-def paper_gains(rate: float) -> list[float]:
-    """Return in points what each gain by slashes in the paper's Tables 1 and 5 is for a
-    model with this rate of right answers in %, by its odds ratio.
+def paper_gain(rate: float) -> float:
+    """Return in points what Table 1's gain for Qwen2.5-Math-1.5B is for a model with
+    this rate of right answers in %, by its odds ratio.
     """
-    tables = yaml.safe_load((paths.DATA / "paper.yaml").read_text())
-    rows = [*tables["table1"]["values"].values(), *tables["table5"]["values"].values()]
-    gains = []
-    for row in rows:
-        without, with_slashes = row["none"], row["mless"]
-        odds = without / (POINTS - without)
-        ratio = with_slashes / (POINTS - with_slashes) / odds
-        gains.append(gain_of_odds(ratio, rate))
-    return sorted(gains)
+    return gain_at(rate, **_paper_table("table1")["Qwen2.5-Math-1.5B"])
+
+
+def paper_gains(rate: float) -> list[float]:
+    """Return the same of each gain by slashes in Tables 1 and 5."""
+    rows = [*_paper_table("table1").values(), *_paper_table("table5").values()]
+    return sorted(gain_at(rate, row["none"], row["mless"]) for row in rows)
+
+
+def _paper_table(name: str) -> dict[str, dict[str, float]]:
+    return yaml.safe_load((paths.DATA / "paper.yaml").read_text())[name]["values"]
+
+
+def gain_at(rate: float, none: float, mless: float) -> float:
+    """Return by how many points a rate in % grows where its odds grow as they do from
+    one rate to another.
+    """
+    ratio = mless / (POINTS - mless) / (none / (POINTS - none))
+    odds = ratio * rate / (POINTS - rate)
+    return POINTS * odds / (1 + odds) - rate
 
 
 @functools.cache

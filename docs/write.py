@@ -125,15 +125,17 @@ def signed(estimate: object, sign: str = "+") -> str:
 
 def fill(text: str, row: SimpleNamespace | Verdict) -> str:
     """Return a text with a row's fields, as {0.n} or {0.estimate:+} name them; {short}
-    is its model's short name, {word} how a verdict stands, {dagger} its mark if it
-    does not stand once corrected.
+    is its model's short name, {word} a verdict with its marks: {dagger} if it is not
+    significant after Holm's correction, {untrained} if untrained networks get the same.
     """
-    word = dagger = ""
+    word = dagger = untrained = ""
     if isinstance(row, Verdict):
         dagger = " †" if row.lost else ""
+        untrained = " ‡" if row.specific is False else ""
         word = row.word + dagger
     model = short(getattr(row, "model", ""))
-    return text.format(row, short=model, word=word, dagger=dagger)
+    marks = {"word": word, "dagger": dagger, "untrained": untrained}
+    return text.format(row, short=model, **marks)
 
 
 def lines(rows: Iterable, text: str, between: str = "\n") -> str:

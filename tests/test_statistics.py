@@ -18,6 +18,7 @@ from lib.statistics.intervals import (
     interval,
     mcnemar_exact,
     n_deciding,
+    ratio,
     tango,
 )
 from lib.statistics.p_values import holm, smallest_level
@@ -115,6 +116,18 @@ def test_a_difference_that_one_template_makes_is_none():
     of_one_template = interval(gained, templates, "difference")
     of_many = interval(gained, None, "difference")
     assert of_many.low > 0 >= of_one_template.low
+
+
+def test_a_ratio_of_means_is_known_as_well_as_its_parts_agree():
+    rng = np.random.default_rng(3)
+    denominator = rng.normal(-2, 0.3, 200)
+    noisy = 0.9 * denominator + rng.normal(0, 0.5, 200)
+    resampled = rng.integers(200, size=(2000, 200))
+    drawn = noisy[resampled].mean(1) / denominator[resampled].mean(1)
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    share = ratio(noisy, denominator)
+    assert ends(share) == pytest.approx((low, high), abs=0.005)
+    assert share.estimate == pytest.approx(noisy.mean() / denominator.mean())
 
 
 # An estimate, the ends of its interval, and how they are told.

@@ -67,8 +67,6 @@ class Claim(BaseModel):
     amended: str | None = None
     reading: Literal["literal", "translated", "strict", "generous", "other", "control"]
     paper: dict[str, float] = {}
-    equivalence: float | None = Field(None, gt=0)
-    odds_ratio: float | None = Field(None, gt=1)
     planned: int | None = Field(None, gt=0)
 
     @property

@@ -25,12 +25,19 @@ from lib.claims.rule import (
     p_value,
     parts_of,
 )
-from lib.claims.verdict import SMALL, Control, Estimate, Verdict
+from lib.claims.verdict import Control, Estimate, Verdict
 from lib.evaluation import of_profile
 from lib.measurement.run import measure
 from lib.measurement.variables import TRAINED, UNIFORM, UNTRAINED
-from lib.profiles import HALVES, PARTS, Profile
-from lib.statistics.intervals import ALPHA, POINTS, Interval, interval, n_deciding
+from lib.profiles import PARTS, Profile
+from lib.statistics.intervals import (
+    ALPHA,
+    POINTS,
+    Interval,
+    interval,
+    n_deciding,
+    ratio,
+)
 from lib.statistics.p_values import holm
 
 
@@ -140,7 +147,7 @@ def judge_one(claim: Claim, model: str, evidence: Mapping[str, Any]) -> Verdict:
     # What belongs beside it.
     if decision.verdict == "undecided" and verdict.paper is not None:
         verdict.needed = _needed(claim, decision.interval, verdict.paper)
-    _judge_size(verdict, claim, evidence, parts)
+    verdict.of_example = _share_of_example(claim, evidence, parts)
     _compare_with_controls(verdict, claim, values, decision)
     return verdict
 
@@ -159,52 +166,33 @@ def _needed(claim: Claim, shown: Interval, paper: float) -> float | None:
     return None if isnan(needed) else needed
 
 
-def _judge_size(
-    verdict: Verdict, claim: Claim, evidence: Mapping[str, Any], parts: Parts
-) -> None:
-    """Note the margin of a small effect; what is undecided and within it is small."""
-    margin = None
-    if claim.odds_ratio:
-        margin = gain_of_odds(claim.odds_ratio, _rate(evidence["draws"]))
-    if claim.equivalence:
-        gain = _gain_of_example(claim, evidence)
-        margin = claim.equivalence * gain if gain else None
-    if margin is None:
-        return
-    verdict.equivalence = margin
-    within = decide(parts, -margin, margin).verdict == "supported"
-    if within and verdict.verdict == "undecided":
-        verdict.verdict = SMALL
-        verdict.p = p_value(parts, -margin, margin)
+def _share_of_example(
+    claim: Claim, evidence: Mapping[str, Any], parts: Parts
+) -> Estimate | None:
+    """Return a change of log-likelihood in % of what the positive control, a worked
+    example, gains with the same model.
 
-
-def gain_of_odds(ratio: float, rate: float) -> float:
-    """Return by how many points a rate of right answers, in %, grows where their odds
-    grow by a ratio.
+    Both are of the problems that have both, and the interval has the errors of both.
+    None for other claims, and where the example's gain is not significant: it is then
+    no scale.
     """
-    share = rate / POINTS
-    return POINTS * ratio * share / (1 + (ratio - 1) * share) - rate
-
-
-def _rate(draws: pd.DataFrame) -> float:
-    """Return how many % of the answers that were drawn without slashes are right."""
-    without_slashes, _ = HALVES
-    right = draws.loc[draws["drawn_under"] == without_slashes, "right"]
-    return POINTS * float(right.astype(float).mean())
-
-
-def _gain_of_example(claim: Claim, evidence: Mapping[str, Any]) -> float | None:
-    """Return what the positive control, a worked example, gains with the same model.
-
-    A control that gains nothing gives no scale.
-    """
+    pairs = claim.arguments.get("pairs", [])
+    is_one_change = claim.measure == "likelihood_differences" and len(pairs) == 1
+    if not is_one_change or tuple(pairs[0]) == POSITIVE:
+        return None
     try:
         target = claim.arguments["target"]
         gains = likelihood_differences(evidence["scores"], target, [POSITIVE])
     except Untestable:
         return None
-    gain = float(gains.mean())
-    return gain if gain > 0 else None
+    ((change, problems, _),) = parts.values()
+    both = pd.DataFrame({"change": change}, index=problems)
+    both["gain"] = gains.isel(network=0, component=0).to_series()
+    both = both.dropna()
+    if not interval(both["gain"], both.index).low > 0:
+        return None
+    share = ratio(POINTS * both["change"], both["gain"], both.index)
+    return estimate_of(share)
 
 
 def _compare_with_controls(

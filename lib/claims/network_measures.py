@@ -43,7 +43,9 @@ def compared(
 
     `less` and `over` name only the labels that differ from `at`. The comparison is made
     for each head by itself; all dimensions but the problems are then averaged, except
-    `each`, every label of which becomes a component. Results are multiplied by `times`.
+    `each`, every label of which becomes a component. A head without a number on either
+    side is left out of a problem's mean, and the component's name has the number of
+    heads that remain. Results are multiplied by `times`.
     """
     components = {}
     for name in of:
@@ -52,12 +54,11 @@ def compared(
             values = values - _selected(measured, name, {**at, **less})
         if over:
             values = values / _selected(measured, name, {**at, **over})
-        averaged = [d for d in values.dims if d not in ("network", "problem", each)]
-        means = times * values.mean(averaged)
-        if each:
-            components |= _by_label(means, each)
-        else:
-            components[name] = means
+        by_label = _by_label(values, each) if each else {name: values}
+        for label, numbers in by_label.items():
+            averaged = [d for d in numbers.dims if d not in ("network", "problem")]
+            means = times * numbers.mean(averaged)
+            components[label + _heads_left(numbers)] = means
     return _named(components)
 
 
@@ -84,16 +85,21 @@ def check_compared(
 def filler_attention(measured: xr.Dataset, condition: str, layer: int) -> xr.DataArray:
     """Return the received attention of inserted over that of original tokens.
 
-    It has two components, each a mean over a layer's heads: the level and the evenness.
+    It has two components, each over a layer's heads: the mean of the level's ratio, and
+    the evenness as a ratio of means over the heads that have both.
     """
-
-    def over_heads(name: str) -> xr.DataArray:
-        at = {"condition": condition, "layer": layer}
-        return _selected(measured, name, at).mean("head")
-
-    level = over_heads("portion")
-    evenness = over_heads("flatness") / over_heads("unevenness")
-    return _named({"level": level, "evenness": evenness})
+    at = {"condition": condition, "layer": layer}
+    level = _selected(measured, "portion", at)
+    inserted = _selected(measured, "flatness", at)
+    original = _selected(measured, "unevenness", at)
+    both = inserted.notnull() & original.notnull()
+    evenness = inserted.where(both).mean("head") / original.where(both).mean("head")
+    return _named(
+        {
+            f"level{_heads_left(level)}": level.mean("head"),
+            f"evenness{_heads_left(inserted.where(both))}": evenness,
+        }
+    )
 
 
 def affine_fit(measured: xr.Dataset, form: str) -> xr.DataArray:
@@ -156,6 +162,23 @@ def _selected(measured: xr.Dataset, name: str, at: Labels) -> xr.DataArray:
     if not values.sel(network=TRAINED).notnull().any():
         raise Untestable(f"the profile measures no {name} here")
     return values
+
+
+def _heads_left(values: xr.DataArray) -> str:
+    """Return how many of the trained network's heads have a number, as " (9 to 11 of 12
+    heads)": nothing if all have one in every problem that was measured.
+    """
+    if "head" not in values.dims:
+        return ""
+    has_number = values.sel(network=TRAINED).notnull()
+    others = [dim for dim in has_number.dims if dim not in ("problem", "head")]
+    heads = has_number.any(others).sum("head")  # (problem,)
+    measured = heads.values[heads.values > 0]
+    fewest, most = measured.min(), measured.max()
+    if fewest == values.sizes["head"]:
+        return ""
+    count = f"{fewest} to {most}" if fewest < most else f"{most}"
+    return f" ({count} of {values.sizes['head']} heads)"
 
 
 def _by_label(values: xr.DataArray, dim: str) -> dict[str, xr.DataArray]:

@@ -23,10 +23,7 @@ from lib.profiles import Profile
 from lib.statistics.intervals import ENOUGH
 from lib.statistics.rounding import format_interval
 
-# Undecided, but the interval lies within the claim's margin: a tenth of what a worked
-# example gives, or so many points.
-SMALL = "small"
-VERDICTS = ("supported", "in part", "contradicted", SMALL, "undecided")
+VERDICTS = ("supported", "in part", "contradicted", "undecided")
 # What is said of a claim with fewer than ENOUGH problems, or none.
 UNJUDGED = TOO_FEW, NOT_TESTED = "too few", "not tested"
 
@@ -103,7 +100,8 @@ class Verdict:
     control: Control | None = None  # untrained networks
     uniform: Control | None = None  # attention that is spread evenly
     specific: bool | None = None  # whether untrained networks get another verdict
-    equivalence: float | None = None  # the margin within which an effect is small
+    # The effect in % of what a worked example gains: of changes of log-likelihood.
+    of_example: Estimate | None = None
     paper: float | None = None  # the paper's number
     paper_of: str | None = None  # and its model
     needed: float | None = None  # problems that would show an effect of its size
@@ -114,32 +112,18 @@ class Verdict:
         effect = nan if self.effect is None else self.effect
         return Estimate(effect, self.low, self.high, self.n)
 
+    @computed_field
     @property
-    def stands(self) -> str:
-        """One of VERDICTS, or of UNJUDGED."""
+    def word(self) -> str:
+        """One of VERDICTS, or of UNJUDGED, as tables and figures show it."""
         if self.n == 0:
             return NOT_TESTED
         return self.verdict if self.n >= ENOUGH else TOO_FEW
 
     @property
     def decided(self) -> bool:
-        """Whether it says something else than undecided."""
-        return self.stands not in (*UNJUDGED, "undecided")
-
-    @property
-    def small(self) -> bool:
-        """Whether the whole interval lies within the margin, on either side of 0."""
-        margin = self.equivalence
-        if not margin:
-            return False
-        return self.estimate.lies_above(-margin) and self.estimate.lies_below(margin)
-
-    @computed_field
-    @property
-    def word(self) -> str:
-        """How it stands, as tables and figures say it, and whether it is small."""
-        sided = self.stands in ("supported", "contradicted")
-        return f"{self.stands}, small" if self.small and sided else self.stands
+        """Whether the verdict is anything but undecided."""
+        return self.word not in (*UNJUDGED, "undecided")
 
     @computed_field
     @property
@@ -245,5 +229,5 @@ def verdicts_as_text(verdicts: Iterable[Verdict]) -> str:
 def totals(verdicts: Iterable[Verdict]) -> str:
     """Return how many literal claims stand how, over all models."""
     literal = [verdict for verdict in verdicts if verdict.reading == "literal"]
-    stands = Counter(verdict.stands for verdict in literal)
+    stands = Counter(verdict.word for verdict in literal)
     return ", ".join(f"{count} {name}" for name, count in stands.most_common())

@@ -50,7 +50,7 @@ VARIABLES: dict[str, dict[str, tuple[str, str]]] = {
         "irregularity": (
             PER_HEAD,
             "deviation over the original tokens of log(received with / without)"
-            " (Fig. 9)",
+            " (Fig. 9); NaN for a head that gives one of them exactly nothing",
         ),
         "unevenness": (
             PER_HEAD,

@@ -51,6 +51,19 @@ def interval(
     return ClusteredMean(values, problems, kind).interval(alpha)
 
 
+def ratio(
+    numerator: ArrayLike, denominator: ArrayLike, problems: ArrayLike | None = None
+) -> Interval:
+    """Return mean(numerator) / mean(denominator) of paired values (N,), with the
+    interval of its linearisation, which has the errors of both means.
+    """
+    top = np.asarray(numerator, dtype=float)
+    bottom = np.asarray(denominator, dtype=float)
+    estimate = top.mean() / bottom.mean()
+    linear = estimate + (top - estimate * bottom) / bottom.mean()
+    return interval(linear, problems)
+
+
 class ClusteredMean:
     """The mean of values (N,) over N problems, from which intervals of any level are
     made in time and memory linear in N.

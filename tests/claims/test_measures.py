@@ -17,6 +17,8 @@ from lib.statistics.intervals import clopper_pearson
 
 ENTRY = read_yaml(paths.DATA / "claims.yaml")["claims"][0]
 LOST_PART = {"part": "lost", "pairs": [["mless", "none"]]}
+IN_LAYER_2 = {"of": ["irregularity"], "less": {"layer": 1}, "each": "layer"}
+IN_LAYER_2 |= {"at": {"condition": "mless", "layer": [2]}}
 WITHOUT_ID = {name: value for name, value in ENTRY.items() if name != "id"}
 
 
@@ -174,7 +176,7 @@ def test_an_area_needs_solved_problems_and_others():
 @pytest.mark.parametrize("name", CLAIMS)
 def test_what_cannot_be_tested_says_why(name):
     row = verdict_on(name, {})
-    assert (row.verdict, row.n, row.stands) == ("undecided", 0, "not tested")
+    assert (row.verdict, row.n, row.word) == ("undecided", 0, "not tested")
     assert row.reason.startswith("the profile")
 
 
@@ -208,3 +210,33 @@ def test_a_layer_that_was_not_measured_and_too_few_problems_are_named(
     arguments = {"of": ["lambda"], "at": {"condition": "mless", "layer": layer}}
     row = verdict_on("dilution", lambdas(lam), arguments=arguments)
     assert row.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("lacking", "heads"),
+    [(0, ""), (1, " (1 to 2 of 2 heads)"), (40, " (1 of 2 heads)")],
+)
+def test_layers_are_compared_over_the_heads_that_have_a_number_in_both(lacking, heads):
+    numbers = np.ones((1, 3, 40, 3, 2))
+    numbers[..., 1, 0] = 1.5  # the first head in layer 2
+    numbers[..., 1, 1] = 4.0
+    numbers[..., :lacking, 0, 1] = np.nan  # the second one in layer 1
+    evidence = lambdas(1)
+    measured = evidence["measured"]
+    measured["irregularity"] = (measured["lambda"].dims, numbers)
+    row = verdict_on("regularity", evidence, arguments=IN_LAYER_2)
+    assert row.part == f"layer 2{heads}"
+    assert row.effect == pytest.approx((lacking * 0.5 + (40 - lacking) * 1.75) / 40)
+
+
+def test_evenness_is_a_ratio_over_the_heads_that_have_both():
+    evidence = lambdas(1)
+    measured = evidence["measured"]
+    values = {"portion": [0.5, 0.5], "flatness": [0.2, np.nan], "unevenness": [0.5, 9]}
+    for name, by_head in values.items():
+        numbers = np.broadcast_to(by_head, (1, 3, 40, 3, 2))
+        measured[name] = (measured["lambda"].dims, numbers)
+    row = verdict_on("flat-filler", evidence)
+    assert set(row.holds) == {"level", "evenness (1 of 2 heads)"}
+    values = values_of(CLAIMS["flat-filler"], evidence)
+    assert values.sel(component="evenness (1 of 2 heads)").values == pytest.approx(0.4)

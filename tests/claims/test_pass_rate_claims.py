@@ -1,11 +1,10 @@
-"""Claims on weighted pass rates: their numbers and margin, and why there are none."""
+"""Claims on weighted pass rates: their numbers, and why there are none."""
 
 import numpy as np
 import pandas as pd
 import pytest
 from evidence import verdict_on
 
-from lib.claims.verdict import SMALL
 from lib.evaluation.pass_rates import point_differences
 
 HALVES = ["none", "none", "mless", "mless"]
@@ -23,24 +22,11 @@ def draws():
     return draws.assign(model="tiny", finish_reason="stop")
 
 
-@pytest.mark.parametrize(
-    ("odds_ratio", "verdict"), [(1.5, SMALL), (1.0001, "undecided")]
-)
-def test_an_interval_within_the_margin_is_no_effect_of_that_size(
-    draws, odds_ratio, verdict
-):
-    judged = verdict_on(CLAIM, {"draws": draws}, odds_ratio=odds_ratio)
+def test_a_verdict_rests_on_the_weighted_points(draws):
+    judged = verdict_on(CLAIM, {"draws": draws})
     points = point_differences(draws, "mless", "none")
     assert judged.estimate.effect == pytest.approx(points.mean())
-    assert judged.verdict == verdict
-
-
-def test_a_margin_is_that_of_the_answers_without_slashes(draws):
-    without = draws.drawn_under == "none"
-    draws.loc[without, "right"] = [True, False, False, False, False, False] * 20
-    judged = verdict_on(CLAIM, {"draws": draws}, odds_ratio=2)
-    # From one in six, odds of 1 to 5, to 2 to 5, which is two in seven.
-    assert judged.equivalence == pytest.approx(100 * (2 / 7 - 1 / 6))
+    assert judged.verdict == "undecided"
 
 
 def test_a_condition_that_nobody_scored_cannot_be_tested(draws):

@@ -73,12 +73,10 @@ m,mless,2,2,0.9
 """)
 STANDS = table("""claim,model,word,lost
 It a,m,contradicted,False
-It a,n,small,True
-It b,m,in part,False
+It a,n,in part,True
 It b,n,supported,False
 It c,n,undecided,False
 It d,m,too few,False
-It d,n,"contradicted, small",False
 """)
 
 

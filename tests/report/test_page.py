@@ -74,7 +74,7 @@ def test_a_claim_has_an_anchor_and_its_numbers_model_by_model(profile):
         profile,
         verdict(),
         verdict(model="b", verdict="contradicted", effect=1.3, low=1.2, high=1.4),
-        verdict("arm", "b", survives=False, equivalence=2.0),
+        verdict("arm", "b", survives=False),
         verdict("few", "b", n=3),
         verdict("unasked", n=0),
         verdict("unasked", "b", n=0),
@@ -89,7 +89,7 @@ def test_a_claim_has_an_anchor_and_its_numbers_model_by_model(profile):
     )
     assert texts(html, "#claim-arm td") == [
         "– not tested",
-        "supported, small † , n = 40 0.80 [0.70, 0.90]",
+        "supported † , n = 40 0.80 [0.70, 0.90]",
     ]
     assert texts(html, "#claim-few b.too.few") == ["too few"]
     assert len(html.select("li#claim-unasked")) == 1
