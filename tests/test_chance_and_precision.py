@@ -10,7 +10,9 @@ from hand_written import record, run
 
 from lib.evaluation.pass_rates import weighted
 from lib.evaluation.records import frame
-from studies import chance, pooled, precision, solved
+from lib.prompts.conditions import INSTRUCTION
+from lib.prompts.problems import Problem
+from studies import chance, pooled, precision, solved, spelling
 
 
 def solutions(tokens, changes=None):
@@ -166,3 +168,19 @@ def test_greedy_answers_find_what_their_discordant_pairs_allow():
     (row,) = precision.of_greedy(frame(rows))
     change = np.array([100.0] * 4 + [0] * 96)
     assert row["half_width"] == pytest.approx(1.96 * change.std(ddof=1) / 10, rel=1e-3)
+
+
+def test_a_comma_is_put_into_the_instruction_and_compared_on_the_same_problems():
+    asked = {"unique_id": "p0", "problem": "What is $1 + 1$?", "answer": "2"}
+    posed = spelling.spelled(Problem(**asked)).problem
+    commas = posed.count(",") - INSTRUCTION.count(",")
+    assert posed.replace(",", "") == f"{INSTRUCTION} What is $1 + 1$?"
+    assert commas == 1
+
+    stored = solutions(range(10, 40), changes=-1.0)
+    none = stored[stored.condition == "none"]
+    # Of some problems the spelled prompt is not scored.
+    of_spelled = none.assign(condition="bare", nats=none.nats + 0.5)[:25]
+    (row,) = spelling.compared(of_spelled, stored).itertuples()
+    assert row.n == 25
+    assert (row.comma, row.slashes) == pytest.approx((0.5, -1))

@@ -106,10 +106,8 @@ def test_a_change_of_likelihood_is_told_as_a_share_of_the_worked_examples_gain()
 
     # Of problems that have both, whatever the others changed by.
     is_seen = rows.problem_id.isin(rows.problem_id.unique()[:24])
-    fewer = rows[is_seen | (rows.condition != "example")]
-    fewer = fewer.assign(
-        nats=fewer.nats + 100 * ~is_seen * (fewer.condition == "mless")
-    )
+    fewer = rows[is_seen | (rows.condition != "example")].copy()
+    fewer.loc[~is_seen & (rows.condition == "mless"), "nats"] += 100
     share = verdict_on("likelihood-gain", {"scores": fewer}).of_example
     assert (share.n, share.effect) == (24, pytest.approx(25, rel=0.01))
 
