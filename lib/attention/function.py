@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, cast
 
 import torch
@@ -28,8 +29,10 @@ ATTENTION_NAME = "meaningless_tokens"  # under which transformers knows the func
 # keep memory flat; a GPU, for which launches count instead, gets 512 MiB.
 BLOCK_ELEMENTS = 1 << 19
 GPU_BLOCK_ELEMENTS = 1 << 27
-# So many blocks there are at least, of scores that are no trifle to a GPU.
-GPU_CAUSAL_BLOCKS = 8
+# So many blocks there are at least, of scores that are no trifle to a GPU; each has a
+# multiple of so many queries, which its matrix units need.
+GPU_CAUSAL_BLOCKS = 6
+GPU_TILE = 16
 GPU_UNDIVIDED_ELEMENTS = 1 << 24
 # What transformers calls layers that mix tokens by a state or a convolution: those of
 # Qwen3-Next, Qwen3.5 and LFM2.
@@ -89,8 +92,9 @@ class Recording:
             rows = self.rows[:, None, :, start:stop]  # (B, 1, R, Q)
             columns = rows @ weights
             own = rows * own
-        self.sums[:, slot, :, :, first:stop] += columns  # (B, H, R, keys)
-        self.sums[:, slot, :, :, start:stop] -= own
+        # In place of += on an item, which copies the result onto itself.
+        self.sums[:, slot, :, :, first:stop].add_(columns)  # (B, H, R, keys)
+        self.sums[:, slot, :, :, start:stop].sub_(own)
 
 
 @dataclass(frozen=True)
@@ -278,18 +282,18 @@ def _attend(
     ends = recorded is not None and layer == recorded.last
     is_mixed = not ends or (recorded and recorded.outputs is not None)
 
-    past = tokens - query.shape[2]  # keys of an earlier forward, which a cache kept
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
-    if not query.is_cuda:  # where products of halves have no sums in float32
+    if not _is_gpu(query):  # where products of halves have no sums in float32
         query, key = query.float(), key.float()
     # Queries are scaled instead of all scores, where that rounds nothing.
     power_of_two = math.frexp(scaling)[0] == 0.5
     if query.dtype == torch.float32 or power_of_two:
         query = query * scaling
         scaling = 1.0
-    query = query.unflatten(1, (key.shape[1], -1))  # (B, K, groups, T, D)
-    output = value.new_empty(*query.shape[:4], value.shape[-1])
-    blocks = _blocks(query, key, scaling, sliding_window, softcap, mask)
+    grouped = query.unflatten(1, (key.shape[1], -1))  # (B, K, groups, T, D)
+    values = value.flatten(0, 1)
+    mixed = []
+    blocks = _blocks(grouped, key, scaling, sliding_window, softcap, mask)
     for start, first, scores in blocks:
         stop = start + scores.shape[2]
         if view:
@@ -300,11 +304,11 @@ def _attend(
         if recorded:
             recorded.add(layer, weights, start, first)
         if is_mixed:
-            weights = weights.to(value.dtype).view(*key.shape[:2], -1, stop - first)
-            mixed = weights @ value[:, :, first:stop]
-            mixed = mixed.view(*query.shape[:3], -1, value.shape[-1])
-            output[:, :, :, start - past : stop - past] = mixed
-    output = output.flatten(1, 2).transpose(1, 2)  # (B, T, H, D)
+            weights = weights.to(value.dtype).view(len(values), -1, stop - first)
+            outputs = weights @ values[:, first:stop]
+            mixed.append(outputs.view(*query.shape[:2], -1, value.shape[-1]))
+    # (B, T, H, D), or nothing
+    output = torch.cat(mixed, 2).transpose(1, 2) if is_mixed else value.new_empty(0)
     if recorded:
         recorded.keep(layer, value, output)
     if ends:
@@ -361,17 +365,19 @@ def _blocks(
         window = None
     elements = BLOCK_ELEMENTS
     most = queries
-    if query.is_cuda:
+    if _is_gpu(query):
         elements = GPU_BLOCK_ELEMENTS
         if batch * heads * queries * tokens > GPU_UNDIVIDED_ELEMENTS:
             # A block ends at its last query: of one block half would be hidden.
-            most = math.ceil(queries / GPU_CAUSAL_BLOCKS)
+            tiles = math.ceil(queries / GPU_TILE)
+            most = GPU_TILE * math.ceil(tiles / GPU_CAUSAL_BLOCKS)
     size = max(16, min(most, elements // (batch * heads * tokens)))
+    keys = key.flatten(0, 1)  # which may copy: once for all blocks
     for start in range(past, tokens, size):
         stop = min(start + size, tokens)
         first = max(0, start - window + 1) if window else 0
         rows = query[:, :, :, start - past : stop - past].flatten(2, 3)
-        scores = _products(rows, key[:, :, first:stop])
+        scores = _products(rows.flatten(0, 1), keys[:, first:stop])
         scores = scores if scaling == 1 else scores.mul_(scaling)
         scores = scores if softcap is None else torch.tanh(scores / softcap) * softcap
         scores = scores.view(batch, heads, stop - start, stop - first)
@@ -380,16 +386,18 @@ def _blocks(
         yield start, first, scores if mask is None else scores + mask
 
 
+def _is_gpu(tensor: torch.Tensor) -> bool:
+    """Say whether a tensor is on a GPU, or on torch's meta device, which has no numbers
+    but shows what a GPU would be asked for.
+    """
+    return tensor.is_cuda or tensor.is_meta
+
+
 def _products(queries: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
-    """Return (B, K, Q, keys) in float32, of (B, K, Q, D) and (B, K, keys, D)."""
+    """Return (N, Q, keys) in float32, of (N, Q, D) and (N, keys, D)."""
     if queries.dtype == torch.float32:
-        return queries @ keys.transpose(2, 3)
-    products = torch.bmm(
-        queries.flatten(0, 1),
-        keys.flatten(0, 1).transpose(1, 2),
-        out_dtype=torch.float32,
-    )
-    return products.unflatten(0, queries.shape[:2])
+        return queries @ keys.transpose(1, 2)
+    return torch.bmm(queries, keys.transpose(1, 2), out_dtype=torch.float32)
 
 
 def _hide_later(
@@ -402,16 +410,31 @@ def _hide_later(
         # All keys before the block are seen: only its own square needs the mask.
         scores = scores[..., start - first :]
         first = start
-    queries = torch.arange(start, start + scores.shape[2], device=scores.device)
-    queries = queries[:, None]
-    keys = torch.arange(first, first + scores.shape[3], device=scores.device)
-    hidden = keys > queries
-    if window:
-        hidden |= keys <= queries - window
+    queries, keys = scores.shape[2:]
     # Filling under a mask that all heads share takes as long as the softmax, adding a
     # twelfth of that.
-    mask = torch.zeros_like(hidden, dtype=scores.dtype)
-    scores += mask.masked_fill_(hidden, -torch.inf)
+    scores += _mask(queries, keys, start - first, window, scores.device, scores.dtype)
+
+
+@lru_cache(maxsize=8)  # most blocks of a forward, and of the next one, have the same
+def _mask(
+    queries: int,
+    keys: int,
+    before: int,
+    window: int | None,
+    device: torch.device,
+    dtype: torch.dtype,
+) -> torch.Tensor:
+    """Return (queries, keys), -inf for keys that a query does not see, else 0; so many
+    keys come before the first query.
+    """
+    query = torch.arange(before, before + queries, device=device)[:, None]
+    key = torch.arange(keys, device=device)
+    hidden = key > query
+    if window:
+        hidden |= key <= query - window
+    mask = torch.zeros_like(hidden, dtype=dtype)
+    return mask.masked_fill_(hidden, -torch.inf)
 
 
 def _no_mask(

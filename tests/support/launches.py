@@ -1,0 +1,50 @@
+"""What a computation asks of a GPU, counted on torch's meta device without one."""
+
+from collections import Counter
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+aten = torch.ops.aten
+# Kernels of none: what makes an empty tensor, or looks at one in another shape.
+NO_KERNEL = (
+    aten.empty,
+    aten.new_empty,
+    aten.empty_like,
+    aten.empty_strided,
+    aten._unsafe_view,
+)
+
+
+class Launches(TorchDispatchMode):
+    """Counts kernels by name, in `kernels`, while it is a context.
+
+    Whoever reads a truth value of a tensor without numbers learns that all of something
+    is so, and none of anything: nothing is padded, nothing is NaN.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.kernels = Counter()
+        self.last = None
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        operator = function.overloadpacket
+        # In inference mode compound operators come whole; this one is a kernel.
+        if operator is not aten.scaled_dot_product_attention:
+            with self:
+                parts = function.decompose(*args, **(kwargs or {}))
+            if parts is not NotImplemented:
+                return parts
+        if operator is aten._local_scalar_dense and args[0].is_meta:
+            return self.last is not aten.any
+        self.last = operator
+        if operator not in NO_KERNEL and not is_view(function):
+            self.kernels[str(operator)] += 1
+        return function(*args, **(kwargs or {}))
+
+
+def is_view(function):
+    """Say whether an operator returns a view of its input, which it does not change."""
+    returned = [value.alias_info for value in function._schema.returns]
+    return any(alias is not None and not alias.is_write for alias in returned)
