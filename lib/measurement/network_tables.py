@@ -17,6 +17,10 @@ import xarray as xr
 from lib.measurement.variables import OTHERS, TRAINED, UNIFORM, UNTRAINED, VARIABLES
 from lib.statistics.intervals import POINTS, interval
 
+# Where attention sinks are looked for: behind the layers that slashes dilute most.
+FIRST_LATER_LAYER = 5
+SINK_SHARE = 30  # % of a head's attention
+
 
 def means_table(
     values: xr.DataArray, name: str = "mean", prefix: str = ""
@@ -114,6 +118,24 @@ def mass_table(model: xr.Dataset, *, every: bool = False) -> pd.DataFrame:
         table = means_table(values.mean("head"), "mass")
         tables[source] = table[["layer", "mass", "low", "high", "n"]]
     return pd.concat(tables, names=["inserted"]).reset_index("inserted")
+
+
+@of_each_model
+def sinks_table(model: xr.Dataset) -> pd.DataFrame:
+    """Return the share of attention, in %, that inserted tokens take in the layers from
+    FIRST_LATER_LAYER on, by condition: the mean over layers and heads.
+
+    `heads` is the number of these heads, and `sinks` of those that give the insertion
+    more than SINK_SHARE % on average over the problems.
+    """
+    mass = POINTS * layers_of(model.mass, every=True)
+    later = mass.sel(layer=mass.layer >= FIRST_LATER_LAYER)
+    table = means_table(later.mean(["layer", "head"]), "mass")
+    by_head = later.mean("problem").stack(place=["layer", "head"])
+    sinks = (by_head > SINK_SHARE).sum("place").to_series()
+    table["sinks"] = table.condition.map(sinks)
+    table["heads"] = by_head.sizes["place"]
+    return table
 
 
 @of_each_model

@@ -1,0 +1,101 @@
+"""What ablations show: how far the log-likelihood of the reference solution, or the
+entropy of its next token, moves between two conditions, over the problems that have
+both.
+
+All take `lib.evaluation.scores(profile, "ablations")` and return a row per model and
+contrast, with the 95 % interval over problems.
+"""
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from lib.evaluation.answer_tables import mean_and_ends
+from lib.evaluation.records import WINDOWS
+from lib.prompts.conditions import EVERY_LAYER, NO_LAYER, parse_condition
+
+ENDS = ["change", "low", "high"]
+FIRST_LAYERS = "layers 1 to k see the slashes"
+OTHER_LAYERS = "the layers after k see the slashes"
+
+
+def contrast_table(
+    ablations: pd.DataFrame, contrasts: Mapping[str, tuple[str, str]]
+) -> pd.DataFrame:
+    """Return the change of log p in nats for each contrast: a label, with the condition
+    whose log p is reduced by that of the other.
+    """
+    return _changes(ablations, ablations.nats, contrasts)
+
+
+def depth_table(ablations: pd.DataFrame) -> pd.DataFrame:
+    """Return the change of log p in nats against a gap where layers 1 to k alone see
+    the slashes, and where the layers after k alone see them, by k.
+
+    After layer 0 all layers see them.
+    """
+    parsed = {name: parse_condition(name) for name in ablations.condition.unique()}
+    contrasts, last = {}, {}
+    for name, condition in parsed.items():
+        view = condition.view
+        if condition.inserted != "mless" or condition.visible or condition.length:
+            continue
+        if condition.position or view == NO_LAYER or view.silent:
+            continue
+        is_first = view.first == 1 and view != EVERY_LAYER
+        label = name
+        contrasts[label] = (name, "gap")
+        last[label] = (
+            FIRST_LAYERS if is_first else OTHER_LAYERS,
+            view.last if is_first else view.first - 1,
+        )
+    table = contrast_table(ablations, contrasts)
+    table["visible to"] = [last[label][0] for label in table.contrast]
+    table["k"] = [last[label][1] for label in table.contrast]
+    return table.sort_values(["visible to", "k"], kind="stable", ignore_index=True)
+
+
+def entropy_table(ablations: pd.DataFrame) -> pd.DataFrame:
+    """Return the change of the next token's mean entropy against none in nats, and the
+    mean `divergence` from none, by condition and by tokens of the solution.
+    """
+    contrasts = {
+        name: (name, "none") for name in ablations.condition.unique() if name != "none"
+    }
+    tables = []
+    for number, tokens in enumerate(WINDOWS):
+        table = _changes(ablations, ablations.entropy.str[number], contrasts)
+        values = ablations.assign(divergence=ablations.divergence.str[number])
+        means = values.groupby(["model", "condition"]).divergence.mean()
+        pairs = zip(table.model, table.contrast, strict=True)
+        table["divergence"] = [means[pair] for pair in pairs]
+        tables.append(table.assign(tokens=tokens))
+    return pd.concat(tables, ignore_index=True).rename(
+        columns={"contrast": "condition"}
+    )
+
+
+def _changes(
+    ablations: pd.DataFrame,
+    values: pd.Series,
+    contrasts: Mapping[str, tuple[str, str]],
+) -> pd.DataFrame:
+    """Return a row per contrast and model that has it, with the mean change."""
+    rows = ablations[["model", "condition", "problem_id"]].assign(
+        value=values.astype(float)
+    )
+    by_model = {
+        model: of_model.pivot(index="problem_id", columns="condition", values="value")
+        for model, of_model in rows.groupby("model", sort=False)
+    }
+    changes = []
+    for label, (more, less) in contrasts.items():
+        for model, table in by_model.items():
+            if more not in table or less not in table:
+                continue
+            differences = (table[more] - table[less]).dropna()
+            if differences.empty:
+                continue
+            row = {"model": model, "contrast": label, "n": len(differences)}
+            changes.append(row | mean_and_ends(ENDS, differences, "mean"))
+    return pd.DataFrame(changes, columns=["model", "contrast", "n", *ENDS])

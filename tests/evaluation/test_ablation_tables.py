@@ -1,0 +1,67 @@
+"""Tables of ablations, from made-up scores whose changes are known."""
+
+import pandas as pd
+import pytest
+
+from lib.evaluation import ablation_tables
+from lib.evaluation.ablation_tables import FIRST_LAYERS, OTHER_LAYERS
+
+
+def scores(nats, entropy=(0.0, 0.0, 0.0, None), model="m"):
+    """A row for each condition and problem: log p of two problems, by condition."""
+    rows = []
+    for condition, values in nats.items():
+        for number, value in enumerate(values):
+            row = {"model": model, "condition": condition, "nats": value}
+            row["problem_id"] = f"p{number}"
+            row["entropy"] = [e and e * (number + 1) for e in entropy]
+            row["divergence"] = [0.1, 0.2, 0.3, None]
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def test_a_contrast_is_over_the_problems_that_have_both_conditions():
+    table = scores({"none": [-9.0, -8.0, -7.0], "gap": [-10.0, -10.0]})
+    other = scores({"none": [-1.0]}, model="without a gap")
+    rows = ablation_tables.contrast_table(
+        pd.concat([table, other]), {"a gap": ("gap", "none"), "more": ("mless", "none")}
+    )
+    (row,) = rows.to_dict("records")
+    assert (row["model"], row["contrast"], row["n"]) == ("m", "a gap", 2)
+    assert row["change"] == -1.5
+    assert row["low"] <= -1.5 <= row["high"]
+
+
+def test_depth_goes_by_the_layers_that_see_all_slashes():
+    nats = {
+        "none": [-9.0, -9.0],
+        "gap": [-10.0, -10.0],
+        "mless": [-6.0, -6.0],
+        "layers-1-to-4-only": [-9.0, -9.0],
+        "layer-1-only": [-10.0, -10.0],
+        "hidden-from-layers-1-to-4": [-8.0, -8.0],
+        # None of these is a step of depth.
+        "mless:10": [0.0, 0.0],
+        "mless@before": [0.0, 0.0],
+        "mless-last-5": [0.0, 0.0],
+        "dilution": [0.0, 0.0],
+        "random": [0.0, 0.0],
+    }
+    table = ablation_tables.depth_table(scores(nats))
+    found = list(zip(table["visible to"], table.k, table.change, strict=True))
+    assert found == [
+        (FIRST_LAYERS, 1, 0),
+        (FIRST_LAYERS, 4, 1),
+        (OTHER_LAYERS, 0, 4),
+        (OTHER_LAYERS, 4, 2),
+    ]
+
+
+def test_entropy_changes_are_by_window_and_a_window_that_no_text_reaches_is_left_out():
+    none = scores({"none": [0.0, 0.0]}, entropy=(1.0, 1.0, 1.0, None))
+    more = scores({"mless": [0.0, 0.0]}, entropy=(2.0, 1.0, 0.5, None))
+    table = ablation_tables.entropy_table(pd.concat([none, more]))
+    assert list(table.condition) == ["mless"] * 3
+    assert list(table.tokens) == ["1", "2-8", "9-32"]
+    assert list(table.change) == pytest.approx([1.5, 0, -0.75])
+    assert list(table.divergence) == pytest.approx([0.1, 0.2, 0.3])
