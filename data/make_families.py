@@ -3,13 +3,15 @@
     python data/make_families.py STORE...           # completions of `evaluate`
     python data/make_families.py --part comparisons STORE...  # of a part of the profile
     python data/make_families.py --scores STORE...  # scores of `likelihood`
+    python data/make_families.py --part ablations STORE...  # scores of ablations
     python data/make_families.py --draws STORE...   # drawn answers and their scores
 
 A STORE is a folder of such a run, or one of its files. Without any the script measures
 what results/families lacks, which takes an hour and the wheels of
 requirements/families.txt. Only problems that were answered, or scored, under every
-condition of a model are kept; completions are graded as the code grades now. Rows of a
-model that the profile does not name, and fewer problems than are stored, are refused.
+condition of a model are kept, but for ablations, each contrast of which has its own n;
+completions are graded as the code grades now. Rows of a model that the profile does not
+name, and fewer problems than are stored, are refused.
 `make scores` draws anew what shows the scores.
 """
 
@@ -29,7 +31,7 @@ from lib import progress
 from lib.errors import InputError
 from lib.evaluation.of_profile import RECORDED, recorded_settings
 from lib.evaluation.pass_rates import is_divided, scored_draws
-from lib.evaluation.records import FIELDS, SCORE_FIELDS, frame
+from lib.evaluation.records import FIELDS, NEXT_TOKEN_FIELDS, SCORE_FIELDS, frame
 from lib.files.store import RUN, first_difference, read, read_run
 from lib.files.whole import write_json, write_whole
 from lib.grading.answer import Grade
@@ -126,6 +128,20 @@ def write_scores(stores: list[Path]) -> None:
         path = FOLDER / "likelihood" / f"{name}.jsonl.gz"
         _require_no_loss("likelihood", path, kept)
         _write(path, kept)
+
+
+def write_ablations(stores: list[Path]) -> None:
+    """Write a file per model with the scores of ablations of all stores, sorted."""
+    by_model = defaultdict(list)
+    for row in _records(stores, "scores"):
+        score = {name: row[name] for name in NEXT_TOKEN_FIELDS if name not in LEFT_OUT}
+        by_model[row["model"]].append(score)
+    for name, rows in by_model.items():
+        rows.sort(key=lambda row: (row["problem_id"], row["condition"]))
+        path = FOLDER / "ablations" / f"{name}.jsonl.gz"
+        _require_no_loss("ablations", path, rows)
+        _write(path, rows)
+        print(f"{name}: ablations of {_extent(rows)}")
 
 
 def write_draws(stores: list[Path]) -> None:
@@ -315,6 +331,10 @@ def main() -> None:
         require_settings("likelihood", stores)
         write_scores(stores)
         record("likelihood")
+    elif options.part == "ablations":
+        require_settings("ablations", stores)
+        write_ablations(stores)
+        record("ablations")
     elif options.draws:
         require_settings("draws", _with(stores, "completions"))
         require_settings("draw_scores", _with(stores, "scores"))

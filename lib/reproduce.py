@@ -39,11 +39,12 @@ NEEDS = {
     "05_arm": ("interventions", "arm_map", "sampling"),
     "06_claims": EVIDENCE,
     "07_does_it_help": EVIDENCE,
+    "08_why": ("ablations", "attention", "controls"),
 }
 SHOWS_A_PROMPT = "01_attention_maps"
 SHOWS_VERDICTS = "06_claims"
 # Notebooks that show an optional section of a profile alone.
-SHOWS_SECTION = {"07_does_it_help": "likelihood"}
+SHOWS_SECTION = {"07_does_it_help": "likelihood", "08_why": "ablations"}
 
 
 def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
