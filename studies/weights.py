@@ -68,7 +68,7 @@ def in_order(answers: pd.DataFrame, seed: int) -> list[str]:
     """
     levels = answers.drop_duplicates("problem_id").set_index("problem_id")["level"]
     problems = [
-        Problem(unique_id=name, problem="", answer="-", level=level)
+        Problem(unique_id=name, problem="-", answer="-", level=level)
         for name, level in levels.items()
     ]
     return [problem.id for problem in sampling_order(problems, seed)]
