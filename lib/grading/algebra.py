@@ -4,6 +4,7 @@ import logging
 import re
 from fractions import Fraction
 
+from latex2sympy2_extended import NormalizationConfig
 from math_verify import LatexExtractionConfig, parse, verify
 from sympy import And, Expr, FiniteSet, I, MatrixBase, Or, Rational
 from sympy import preorder_traversal as parts_of
@@ -14,7 +15,9 @@ from lib.grading.values import SEPARATORS
 # math-verify warns, once per process, that its time limits are off: they count whole
 # seconds, need the main thread and end as a silent "wrong".
 logging.getLogger("math_verify").setLevel(logging.ERROR)
-BOX = [LatexExtractionConfig(boxed_match_priority=0)]
+# Units are split off before: math-verify takes the letters of 2ab for one.
+_NORMAL = NormalizationConfig(basic_latex=True, malformed_operators=True, nits=True)
+BOX = [LatexExtractionConfig(boxed_match_priority=0, normalization_config=_NORMAL)]
 EPSILON = Rational(1, 10**50)  # how near two equal numbers are that are no fractions
 # Where two expressions of the same letters are compared: no root or pole is likely.
 PLACES = [Rational(n, 7) for n in (-23, -11, -5, -2, 2, 3, 5, 9, 13, 37)]
@@ -29,6 +32,7 @@ def equal_by_algebra(gold: str, answer: str) -> bool:
 
     Raises UnreadableGold, and whatever math-verify raises, MemoryError included.
     """
+    gold, answer = _told_apart(gold, answer)
     expected = _parsed(gold)
     parsed = _parsed(answer)
     if not expected or isinstance(expected[0], str):
@@ -45,6 +49,32 @@ def equal_by_algebra(gold: str, answer: str) -> bool:
     )
 
 
+# Names of commands and what is no formula, or a letter.
+_LETTER = re.compile(
+    r"\\(?:begin|end|text|operatorname|mathbb) ?\{[^{}]*\}|\\[a-zA-Z]+|([a-zA-Z])"
+)
+
+
+def _told_apart(gold: str, answer: str) -> tuple[str, str]:
+    """Return two answers in which no letter is both small and a capital, of which
+    math-verify makes one: the capital becomes a letter that is in neither.
+    """
+    letters = set(filter(None, _LETTER.findall(gold + " " + answer)))
+    both = sorted(
+        letter for letter in letters if letter.isupper() and letter.lower() in letters
+    )
+    if not both:
+        return gold, answer
+    taken = {letter.lower() for letter in letters}
+    free = [letter for letter in "abcghjklmnpqrstuvwxyz" if letter not in taken]
+    renamed = dict(zip(both, free, strict=False))
+
+    def rename(match: re.Match[str]) -> str:
+        return renamed.get(match[1], match[0])
+
+    return _LETTER.sub(rename, gold), _LETTER.sub(rename, answer)
+
+
 def _parsed(answer: str) -> list:
     """Parse an answer with exact decimals, for floats are compared to six places only,
     and 2(3) as a product; several inequalities are joined, and i is the imaginary unit.
@@ -53,8 +83,9 @@ def _parsed(answer: str) -> list:
     text = re.sub(r"((?<![_^\d])\d+|(?<=\d)\)) ?(?=\(-?\d+\))", r"\1 \\cdot ", text)
     text = re.sub(r"(?<![\d.])\d*\.\d+(?![\d.])", _as_fraction, text)
     parsed = parse(rf"\boxed{{{text}}}", BOX, parsing_timeout=None, raise_on_error=True)
-    joined = And if re.search(r"and|\\land|\\wedge", answer) else Or
-    return [_sympified(value, joined) for value in parsed]
+    is_and = bool(re.search(r"and|\\land|\\wedge", answer))
+    is_or = bool(re.search(r"or|\\lor|\\vee", answer))
+    return [_sympified(value, is_and, is_or) for value in parsed]
 
 
 def _as_fraction(decimal: re.Match[str]) -> str:
@@ -62,11 +93,17 @@ def _as_fraction(decimal: re.Match[str]) -> str:
     return rf"\frac{{{numerator}}}{{{denominator}}}"
 
 
-def _sympified(value, joined: type[And] | type[Or]):
+def _sympified(value, is_and: bool, is_or: bool):
+    """Return a parsed value without math-verify's own habits.
+
+    A comma between inequalities is "and", but between those that exclude each other.
+    """
     if isinstance(value, str):
         return value
     if isinstance(value, FiniteSet) and all(isinstance(p, Boolean) for p in value):
-        return joined(*value).as_set()
+        both = And(*value).as_set()
+        is_joined = is_and or not (is_or or both.is_empty)
+        return both if is_joined else Or(*value).as_set()
     letters = [letter for letter in value.free_symbols if letter.name == "i"]
     return value.xreplace(dict.fromkeys(letters, I)).replace(_is_odd_root, _real_root)
 

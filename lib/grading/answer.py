@@ -12,10 +12,27 @@ from dataclasses import dataclass
 
 from lib.grading.spelling import spelled
 from lib.grading.values import named, parse_number, split_unit
+from lib.grading.words import in_digits
 
 _BRACE = re.compile(
-    r"(?P<opens>(?P<box>\\(?:boxed|fbox)\s*)?\{)|\\.|(?P<closes>\})", re.DOTALL
+    r"(?P<opens>(?P<box>\\(?:boxed|fbox)\s*)?\{)"
+    # \boxed 5: a number, a letter, a fraction or a sign without braces.
+    r"|\\(?:boxed|fbox)\s*(?P<bare>-?\d+(?:[.,]\d+)*|(?<=\s)[a-zA-Z](?=\s*(?:[$.,)\\]|$))"
+    r"|-?\\[dt]?frac\s*(?:\{[^{}]*\}|\d)\s*(?:\{[^{}]*\}|\d)|-?\\(?:pi|infty)(?![a-z]))"
+    r"|\\.|(?P<closes>\})",
+    re.DOTALL,
 )
+# What JSON makes of \b, \f and others where a backslash has no second one beside it.
+_CONTROLS = {
+    "\a": r"\a",
+    "\b": r"\b",
+    "\t": r"\t",
+    "\v": r"\v",
+    "\f": r"\f",
+    "\r": r"\r",
+}
+_CONTROL = re.compile(f"[{''.join(_CONTROLS)}](?=[a-z])")
+_ESCAPED_TWICE = re.compile(r"(?<!\\)\\\\(?:boxed|fbox)\s*\{")
 # What chat templates put between turns, as text: <|im_end|>, <｜User｜>, [INST], </s>.
 _TOKEN = re.compile(
     r"(?:<[|｜][A-Za-z_▁ ]{2,40}[|｜]?>|<[A-Za-z]{2,40}\|>|</?s>|<[be]os>"
@@ -60,25 +77,44 @@ def read_answer(response: str) -> tuple[str | None, bool]:
     """Return the content of the last closed box of a response's answer, and whether
     another problem or turn follows, which is cut. It takes time linear in the response.
     """
-    said = _without_thought(response)
+    said = _without_thoughts(_unescaped(response))
     end = _end_of_answer(said)
     rest = _TOKEN.sub("", said[end:])
     return last_box(said[:end]), bool(rest.strip())
 
 
-def _without_thought(response: str) -> str:
-    """Return what follows the response's own thought, if there is one.
+def _unescaped(response: str) -> str:
+    """Return a response whose backslashes JSON lost or doubled as it was written."""
+    if "\boxed" in response:
+        response = _CONTROL.sub(lambda sign: _CONTROLS[sign[0]], response)
+    if _ESCAPED_TWICE.search(response):
+        response = response.replace("\\\\", "\\")
+    return response
 
-    Where no box follows it, or it never ends, the thought is searched, too. A thought
-    behind a box belongs to another turn.
+
+def _without_thoughts(response: str) -> str:
+    """Return what a response says outside of its thoughts.
+
+    Where no box is there, as when a thought never ends, the thoughts are searched, too.
     """
-    end = _THOUGHT_ENDS.search(response)
-    begin = _THOUGHT_BEGINS.search(response)
-    before = response[: begin.start()] if begin else ""
-    if not (begin or end) or last_box(before) is not None:
+    marks = [*_THOUGHT_BEGINS.finditer(response), *_THOUGHT_ENDS.finditer(response)]
+    if not marks:
         return response
-    said = response[end.end() :] if end else response
-    return response if last_box(said) is None else said
+    marks.sort(key=lambda mark: mark.start())
+    said = []
+    at = 0  # where the text outside of thoughts began; -1: in a thought
+    if marks[0].re is _THOUGHT_ENDS:
+        at = -1
+    for mark in marks:
+        if mark.re is _THOUGHT_ENDS:
+            at = mark.end() if at < 0 else at
+        elif at >= 0:
+            said.append(response[at : mark.start()])
+            at = -1
+    if at >= 0:
+        said.append(response[at:])
+    answer = "".join(said)
+    return response if last_box(answer) is None else answer
 
 
 def _end_of_answer(said: str) -> int:
@@ -99,7 +135,7 @@ def last_box(text: str) -> str | None:
     r"""Return the content of the last closed `\boxed{...}` or `\fbox{...}`, if any.
 
     Of two nested boxes it is the inner one; a space may stand before the brace, and
-    escaped braces do not count.
+    escaped braces do not count. Braces may be missing round a number or a letter.
     """
     begin, end = max(_boxes(text), default=(-1, -1))
     return text[begin:end] if begin >= 0 else None
@@ -110,7 +146,9 @@ def _boxes(text: str) -> Iterator[tuple[int, int]]:
     # Where the content of each open brace begins, -1 where the brace is no box's.
     opened: list[int] = []
     for token in _BRACE.finditer(text):
-        if token["opens"]:
+        if token["bare"]:
+            yield token.span("bare")
+        elif token["opens"]:
             opened.append(token.end() if token["box"] else -1)
         elif token["closes"] and opened:
             begin = opened.pop()
@@ -122,13 +160,23 @@ MAX_CHARACTERS = 500  # no answer of the MATH test set has more than 100
 # Methods that say why nothing was decided; an answer with one of them counts as not
 # correct, and apart.
 STATUSES = frozenset(
-    {"unreadable-gold", "no-box", "empty-box", "refused", "timeout", "crash"}
+    {
+        "unreadable-gold",
+        "unreadable-answer",
+        "no-box",
+        "empty-box",
+        "refused",
+        "timeout",
+        "crash",
+    }
 )
 UNDECIDED = "math-verify"
 # A gold answer must be the LaTeX of an answer. These are none: nothing, a missing
-# value, a worked solution in GSM8K's form, and a float's text, 1e - 7 in LaTeX.
+# value, a note to the reader, a worked solution, and a float's text, 1e - 7 in LaTeX.
 _UNREADABLE = re.compile(
-    r"|[Nn]a[Nn]|None|null|.*(?:####|<<.*>>).*|[+-]?\d+[eE][+-]?\d+", re.DOTALL
+    r"|[Nn]a[NnTt]|N/?A|n/a|None|null|[Tt]rue|[Ff]alse|TODO|TBD|[-?.]+|[+-]?(?:Infinity|inf)"
+    r"|[+-]?\d+[eE][+-]?\d+|[Ss]ee .*|.*(?:####|<<.*>>).*|.*[A-Za-z]{2} .*\\boxed.*",
+    re.DOTALL,
 )
 MOST_WORDS = 8  # outside of \text; more are a sentence
 
@@ -162,7 +210,7 @@ def _status(gold: str, box: str | None) -> str:
     """
     bare = re.sub(r"\\text\{[^{}]*\}", " ", gold)
     words = re.findall(r"(?<![\\a-zA-Z])[a-zA-Z]{3,}", bare)
-    if _UNREADABLE.fullmatch(gold.strip()) or len(words) > MOST_WORDS:
+    if _UNREADABLE.fullmatch(gold.strip(" .\n")) or len(words) > MOST_WORDS:
         return "unreadable-gold"
     if box is None:
         return "no-box"
@@ -183,5 +231,5 @@ def _is_worked_out(gold: str, answer: str) -> bool:
 
 
 def _is_number(answer: str) -> bool:
-    value = split_unit(named(spelled(answer))[1])[0]
+    value = split_unit(named(in_digits(spelled(answer)))[1])[0]
     return parse_number(re.sub(r"^\(([^()]*)\)$", r"\1", value)) is not None

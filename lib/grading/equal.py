@@ -7,33 +7,62 @@ may take any time: `pool` calls it in a process that may be ended.
 import re
 from fractions import Fraction
 
-from lib.grading.algebra import equal_by_algebra
+from lib.grading.algebra import UnreadableGold, equal_by_algebra
 from lib.grading.spelling import spelled
 from lib.grading.values import (
     KNOWN_UNITS,
     NAMED_VALUE,
     SEPARATORS,
-    changing_words,
     key,
     named,
     parse_number,
     split_unit,
+)
+from lib.grading.words import (
+    changing_words,
+    choice,
+    in_digits,
+    unread_words,
     without_words,
+    word,
 )
 
 _COMPARISON = re.compile(r"[=<>]|\\(?:leq|geq|neq|in)(?![a-z])")
 _SET = re.compile(r"[<>]|\\(?:leq|geq|neq|in|cup|cap|setminus|mathbb)(?![a-z])")
 
 
-def compare(gold: str, answer: str) -> tuple[bool, str]:
-    """Return whether two answers are equal, and what decided.
+# Letters of scripts that are read in a few words alone.
+_OTHER_SCRIPT = re.compile(r"[\u0400-\u1fff\u3040-\ua4cf\uac00-\ud7af]")
 
-    Raises UnreadableGold, and whatever math-verify raises, MemoryError included.
+
+def compare(gold: str, answer: str) -> tuple[bool, str]:
+    r"""Return whether two answers are equal, and what decided.
+
+    Of an answer with \approx either side may be the gold. Raises UnreadableGold, and
+    whatever math-verify raises, MemoryError included.
     """
-    given = spelled(answer)
-    exact = re.split(r"\\approx(?![a-z])", given)[0].strip()
-    asked = spelled(gold)
-    return _decided(asked, _without_lead(asked, exact or given))
+    asked = _in_radians(in_digits(spelled(gold)))
+    given = _in_radians(in_digits(spelled(answer)))
+    sides = [side for side in _APPROXIMATELY.split(given) if side.strip()]
+    for side in sides or [given]:
+        correct, method = _decided(asked, _without_lead(asked, side.strip()))
+        if correct:
+            return True, method
+    if unread_words(asked):
+        raise UnreadableGold(gold)
+    is_read = not _OTHER_SCRIPT.search(split_unit(given)[0]) or changing_words(given)
+    return False, method if is_read else "unreadable-answer"
+
+
+_APPROXIMATELY = re.compile(r"\\approx(?![a-z])")
+_OF_ANGLES = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)(?![a-z])|e ?\^ ?\{ ?i")
+
+
+def _in_radians(spelled: str) -> str:
+    """Return an answer whose functions of angles take them in radians."""
+    if r"\circ" not in spelled or not _OF_ANGLES.search(spelled):
+        return spelled
+    return re.sub(r"(\d+(?:\.\d+)?) ?\^\\circ ?", r"\\frac{\1 \\pi}{180}", spelled)
 
 
 def _without_lead(gold: str, answer: str) -> str:
@@ -46,6 +75,7 @@ def _without_lead(gold: str, answer: str) -> str:
 
 
 def _decided(gold: str, answer: str) -> tuple[bool, str]:
+    gold, answer = _named_point(gold, answer), _named_point(answer, gold)
     gold, answer = _without_names(gold, answer)
     gold, answer = _shaped(gold, answer), _shaped(answer, gold)
     for method, rule in _RULES.items():
@@ -53,6 +83,24 @@ def _decided(gold: str, answer: str) -> tuple[bool, str]:
         if verdict is not None:
             return verdict, method
     return equal_by_algebra(_for_algebra(gold), _for_algebra(answer)), "math-verify"
+
+
+def _named_point(text: str, other: str) -> str:
+    """Return (x, y) = (1, 2) as x = 1, y = 2 beside equations, else without its names,
+    and P(1, 2) as (1, 2) beside a point.
+    """
+    name, value = named(text)
+    if name.startswith("("):
+        names, values = (re.split(" ?, ?", name[1:-1]), _split(value)[1])
+        pairs = zip(names, values, strict=False)
+        is_beside = "=" in other and len(names) == len(values)
+        return ",".join(map("=".join, pairs)) if is_beside else value
+    is_point = other.startswith("(") and "," in other
+    label = re.compile(r"^[A-Z]'? ?(?=\([^()]*,)") if is_point else _CHOSEN
+    return label.sub("" if is_point else r"\\binom{\1}{\2}", text)
+
+
+_CHOSEN = re.compile(r"^C ?\( ?(\d+) ?, ?(\d+) ?\)$")
 
 
 def _without_names(gold: str, answer: str) -> tuple[str, str]:
@@ -77,11 +125,23 @@ def _shaped(text: str, other: str) -> str:
     if r"\basis" in text:
         axes = "ijk" if r"\basisk" in text + other or other.count(",") > 1 else "ij"
         text = f"({','.join(_component(text, axis) for axis in axes)})"
-    brackets, values = _split(text)
-    if r"\begin{" in other and brackets in ("()", "[]"):
+    if r"\begin{" not in other:
+        # A set of one value is the value, but for the empty set in it.
+        return re.sub(r"^\\\{ ?((?!\\emptyset)[^,;|:]+|\([^()]*\)) ?\\\}$", r"\1", text)
+    brackets, values = _split(_BINOMIAL.sub(r"(\1,\2)", text))
+    if brackets not in ("()", "[]"):
+        return text
+    rows = [_split(value) for value in values]
+    if all(inner == brackets for inner, _ in rows):
+        lines = [" & ".join(row) for _, row in rows]
+        between = r" \\ "
+    else:
+        lines = values
         between = " & " if "&" in other else r" \\ "
-        return rf"\begin{{pmatrix}}{between.join(values)}\end{{pmatrix}}"
-    return text
+    return rf"\begin{{pmatrix}}{between.join(lines)}\end{{pmatrix}}"
+
+
+_BINOMIAL = re.compile(r"^\\binom ?\{([^{}]*)\} ?\{([^{}]*)\}$")
 
 
 def _component(text: str, axis: str) -> str:
@@ -93,13 +153,7 @@ def _same(gold: str, answer: str) -> bool | None:
     return True if key(gold) == key(answer) else None
 
 
-def _words(spelled: str) -> str:
-    plain = re.sub(r"\\text\{([^{}]*)\}", r"\1", spelled).strip()
-    lead = r"^(?i:(?:the )?(?:correct )?(?:answer|choice|option) is:? )"
-    return re.sub(lead, "", plain)
-
-
-_IN_BASE = re.compile(r"\(?(\d[\dA-Z]*)\)?(?: ?_ ?\{? ?(\d+) ?\}?)?")
+_IN_BASE = re.compile(r"\(?([\dA-F]+)\)?(?: ?_ ?\{? ?(\d+) ?\}?)?", re.IGNORECASE)
 
 
 def _base(gold: str, answer: str) -> bool | None:
@@ -109,59 +163,71 @@ def _base(gold: str, answer: str) -> bool | None:
     """
     expected = _IN_BASE.fullmatch(gold)
     given = _IN_BASE.fullmatch(answer)
-    if not expected or not (expected[2] or (given and given[2])):
+    # A digit comes first, for C_2 is a letter.
+    if not expected or not expected[1][0].isdigit():
+        return None
+    if not (expected[2] or (given and given[2])):
         return None
     if not given:
         return False
     same_base = expected[2] == given[2] or None in (expected[2], given[2])
-    return expected[1] == given[1] and same_base
-
-
-def _choice(gold: str, answer: str) -> bool | None:
-    """Compare the letter of a multiple choice, which what it stands for may follow."""
-    letter = re.fullmatch(r"\(?([A-Z])\)?", _words(gold))
-    if not letter or gold == letter[1]:
-        return None
-    chosen = re.match(r"\([A-Za-z]\)|[A-Za-z]$", _words(answer))
-    return bool(chosen) and letter[1] in chosen[0].upper()
-
-
-def _word(gold: str, answer: str) -> bool | None:
-    r"""Compare words without case, articles and the order of a list.
-
-    A gold answer in `\text` is settled by this, and so are words that change what is
-    said, as in "12 or more", if gold lacks them.
-    """
-    expected = _listed_words(gold)
-    if expected is not None and expected == _listed_words(answer):
-        return True
-    is_text = re.fullmatch(r"\\text\{[^{}\d]*\}", gold)
-    is_changed = changing_words(gold) != changing_words(answer)
-    return False if is_text or is_changed else None
-
-
-def _listed_words(spelled: str) -> list[str] | None:
-    plain = re.sub(r"\b(?:the|an?) ", "", _words(spelled).casefold())
-    if not re.fullmatch(r"[a-z][^\d\\(]{2,}", plain):
-        return None
-    parts = re.split(r",|\band\b|\bor\b", re.sub(r"[ .-]+", " ", plain))
-    return sorted(part.strip() for part in parts if part.strip())
+    return expected[1].upper() == given[1].upper() and same_base
 
 
 _POWER = re.compile(r"\^ ?\{? ?(-?\d) ?\}?$")
 
 
+_SCALE = re.compile(r"(?:\\circ|degrees?)[ }]*(?:\\text\{)? ?([CF])", re.IGNORECASE)
+# What a prime and two of them are: minutes of an angle or feet, seconds or inches.
+_PRIMES = {"'": ("minute", "foot"), "''": ("second", "in")}
+
+
 def _unit(gold: str, answer: str) -> bool | None:
-    """Tell known units apart, and their powers where both are written; a unit that is
-    unknown or left out may be any.
+    """Tell known units apart, and their powers and scales where both are written; a
+    unit that is unknown or left out may be any.
     """
     expected = split_unit(gold)[1]
     given = split_unit(answer)[1]
+    scale, other = _SCALE.search(gold), _SCALE.search(answer)
+    if scale and other and scale[1].lower() != other[1].lower():
+        return False
     if not (expected and given) or not KNOWN_UNITS.issuperset(expected + given):
         return None
     power, other = _POWER.search(gold), _POWER.search(answer)
-    differ = expected != given or (power and other and power[1] != other[1])
-    return False if differ else None
+    sizes = {len(expected), len(given)}
+    # What money is paid for may be left out, as any unit.
+    is_whole = len(sizes) == 1 or (1 in sizes and expected[0] == "dollar")
+    is_same = is_whole and all(map(_same_unit, expected, given))
+    return None if is_same and not (power and other and power[1] != other[1]) else False
+
+
+def _same_unit(unit: str, other: str) -> bool:
+    alike = _PRIMES.get(unit, ()) + _PRIMES.get(other, ())
+    return unit == other or unit in alike or other in alike
+
+
+# Between the parts of a ratio or time, and of an angle in degrees, minutes, seconds.
+_BETWEEN = re.compile(r" ?(?:\\text\{ ?(?:is )?to ?\}|:|(?<=\d) (?:is )?to (?=\d)) ?")
+_QUOTIENT = re.compile(r"^\\frac ?\{([^{}]*)\} ?\{([^{}]*)\}$|^(\d+) ?/ ?(\d+)$")
+_PART = re.compile(r"[^a-zA-Z:=<>]*(?:\\?[a-zA-Z]+[^:=<>]*)?")
+_ANGLE = re.compile(r"(\d+) ?\^\\circ ?(\d+) ?'(?: ?(\d+) ?'')?")
+
+
+def _parts(gold: str, answer: str) -> bool | None:
+    r"""Compare times, ratios and angles part by part: 2:4 is not 1:2.
+
+    \frac{1}{2} is 1:2, and where gold is no ratio the quotient counts.
+    """
+    angle, other = _ANGLE.fullmatch(gold), _ANGLE.fullmatch(answer)
+    if angle:
+        return bool(other) and angle.groups() == other.groups()
+    expected = _BETWEEN.split(split_unit(gold)[0])
+    if len(expected) < 2 or not all(map(_PART.fullmatch, expected)):
+        return None
+    value = split_unit(answer)[0].rpartition("=")[2].strip()
+    given = _BETWEEN.split(_QUOTIENT.sub(r"\1\3:\2\4", value))
+    pairs = zip(expected, given, strict=False)
+    return len(expected) == len(given) and all(_decided(*pair)[0] for pair in pairs)
 
 
 def _number(gold: str, answer: str) -> bool | None:
@@ -173,6 +239,8 @@ def _number(gold: str, answer: str) -> bool | None:
     text, unit = split_unit(answer)
     expected = parse_number(gold_text)
     value = parse_number(text) or parse_number(without_words(text))
+    if value is None and text.endswith(r"\dots") and r"\dots" not in gold:
+        return False  # a decimal that goes on, nobody knows how
     if expected is None or value is None:
         return None
     percents = ("%" in gold_unit) - ("%" in unit)
@@ -186,7 +254,9 @@ def _values(gold: str, answer: str) -> bool | None:
     gold_brackets, expected = _split(gold)
     brackets, given = _split(answer)
     if max(len(expected), len(given)) < 2:
-        return None
+        return False if r"\dots" in (gold, answer) else None
+    if len(expected) == 1 and _OR.search(answer):
+        return all(_decided(gold, value)[0] for value in given)
     # Three or more values are a point whatever the brackets; two may be an interval.
     both = {gold_brackets, brackets}
     is_point = len(expected) > 2 and both == {"()", "[]"}
@@ -197,6 +267,11 @@ def _values(gold: str, answer: str) -> bool | None:
     if "" not in both:
         return all(_decided(*pair)[0] for pair in zip(expected, given, strict=True))
     return all(_taken(value, given) for value in expected)
+
+
+_OR = re.compile(
+    r"\\text\{ ?,? ?or ?\}|(?<![a-zA-Z\\])or(?![a-zA-Z])|\\(?:lor|vee)(?![a-z])"
+)
 
 
 def _taken(value: str, left: list[str]) -> bool:
@@ -226,7 +301,10 @@ def _split(text: str) -> tuple[str, list[str]]:
     values = _between_commas(text)
     matches = [NAMED_VALUE.fullmatch(value) for value in values]
     names = {match[1] for match in matches if match}
-    return ("=", sorted(values)) if len(names) == len(values) > 1 else ("", values)
+    if not len(names) == len(values) > 1:
+        return "", values
+    # Letters of the alphabet have an order, r and \theta do not.
+    return "=", values if any(name[0] == "\\" for name in names) else sorted(values)
 
 
 def _between_commas(text: str) -> list[str]:
@@ -243,7 +321,31 @@ def _between_commas(text: str) -> list[str]:
         else:
             parts[-1] += token
     signed = [value for part in parts for value in _with_both_signs(part.strip())]
-    return [value for value in signed if value]
+    return _continued([value for value in signed if value])
+
+
+MOST_VALUES = 100  # that dots may stand for
+
+
+def _continued(values: list[str]) -> list[str]:
+    r"""Return a list with the values for which \dots stands between whole numbers."""
+    if r"\dots" not in values[1:-1]:
+        return values
+    place = values.index(r"\dots", 1)
+    before, after = values[:place], values[place + 1 :]
+    if not all(re.fullmatch(r"-?\d{1,9}", value) for value in [*before, after[0]]):
+        return values
+    first, *others = map(int, before)
+    step = others[0] - first if others else 1
+    counted = range(first, int(after[0]), step or 1)
+    is_even = before == [str(n) for n in counted[: len(before)]]
+    if (
+        not is_even
+        or len(counted) > MOST_VALUES
+        or (int(after[0]) - first) % (step or 1)
+    ):
+        return values
+    return [*map(str, counted), *after]
 
 
 _BOTH_SIGNS = re.compile(r"\\pm(?![a-z])")
@@ -265,19 +367,21 @@ def _with_both_signs(value: str) -> list[str]:
 _RULES = {
     "equal": _same,
     "base": _base,
-    "choice": _choice,
-    "word": _word,
+    "choice": choice,
+    "word": word,
     "unit": _unit,
+    "parts": _parts,
     "decimal": _number,
     "sequence": _values,
 }
 
 
 def _for_algebra(spelled: str) -> str:
-    """Return an answer without words before it and units behind it, a plain number as a
+    """Return an answer without words and units round it, a plain number as a
     fraction: a mixed number is no product.
     """
     text = re.sub(r"^\\text\{[^{}\d]*\} ?(?=\S)", "", split_unit(spelled)[0])
+    text = re.sub(r"(?<=\S) ?\\text\{[^{}]*\}(?: ?\^ ?\{?\d\}?)?$", "", text)
     number = parse_number(text)
     if number is None:
         return text

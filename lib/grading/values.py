@@ -8,22 +8,30 @@ _DECIMAL = r"(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+)"
 # a/b here.
 _NUMBER = re.compile(
     rf"(?:(\d+) +(?=\d+ ?/))?([+-]?{_DECIMAL})(?: ?/ ?([+-]?{_DECIMAL}))?"
-    r"(?: ?\\(?:times|cdot) ?10 ?\^ ?\{? ?([+-]?\d{1,3}) ?\}?)?"
+    r"(?:(?: ?\\(?:times|cdot) ?10 ?\^ ?\{? ?|[eE])([+-]?\d{1,3}) ?\}?)?"
 )
+# 0.1\overline{6}, and 0.1666\dots or 0.1212\dots, which say which digits come again.
 _PERIODIC = re.compile(r"(\d*)\.(\d*)\\overline ?\{ ?(\d+) ?\}")
+_GOES_ON = re.compile(
+    r"(\d*)\.(\d{0,20}?)(?=(\d{2,12}?)\3|(\d)\4\4)(?:(?:\3)+|\4+) ?\\dots"
+)
+_DOTTED = re.compile(r"\d{1,3}(?:\.\d{3}){2,}")  # thousands in other countries
 
 
 def parse_number(spelled: str) -> Fraction | None:
     r"""Return the exact value of a plain number, None for anything else.
 
     Plain are integers with or without groups of thousands, decimals, fractions, mixed
-    numbers, `a \times 10^b` and `0.\overline{3}`. 0.33 is not 1/3.
+    numbers, `a \times 10^b`, 1e-7, `0.\overline{3}` and `0.333\dots`. 0.33 is not 1/3.
     """
     sign = -1 if spelled.startswith("-") else 1
     body = re.sub(r"\A- ?", "", spelled)
-    periodic = _PERIODIC.fullmatch(body)
+    if _DOTTED.fullmatch(body):
+        return sign * Fraction(body.replace(".", ""))
+    periodic = _PERIODIC.fullmatch(body) or _GOES_ON.fullmatch(body)
     if periodic:
-        whole, fixed, period = periodic.groups()
+        whole, fixed, *periods = periodic.groups()
+        period = next(filter(None, periods))
         ninths = int(whole + fixed + period) - int(whole + fixed or 0)
         return sign * Fraction(ninths, (10 ** len(period) - 1) * 10 ** len(fixed))
 
@@ -37,9 +45,11 @@ def parse_number(spelled: str) -> Fraction | None:
     return sign * (whole + over / (under or 1)) * Fraction(10) ** int(match[4] or 0)
 
 
-# x = 5, f(x) = 5, (x, y) = (3, 4), x \in [2, 7].
+_LETTER = r"(?:[a-zA-Z]|\\[a-zA-Z]+ ?)'*(?:_\w|_\{\w+\})?"
+# x = 5, f(x) = 5, f^{-1}(x) = 5, (r, \theta) = (3, 4), x \in [2, 7].
 NAMED_VALUE = re.compile(
-    r"([a-zA-Z]'*(?:_\w|_\{\w+\})?(?: ?\([a-zA-Z0-9, ]+\))?|\\[a-z]+|\([a-z, ]+\))"
+    r"([a-zA-Z]'*(?:_\w|_\{\w+\})?(?:\^\{? ?-1 ?\}?)?(?: ?\([a-zA-Z0-9, ]+\))?"
+    rf"|\\[a-z]+|\( ?{_LETTER}(?: ?, ?{_LETTER})* ?\))"
     r" ?(?:=|\\in(?![a-z])) ?([^=<>].*)"
 )
 
@@ -65,7 +75,7 @@ SEPARATORS = re.compile(
 _NAMES = (
     "mm millimeter millimetre; cm centimeter centimetre; m meter metre; km kilometer"
     " kilometre; in inch inche; foot ft feet; yard yd; mile mi; second s sec; minute"
-    " min; hour h hr; day; week; month; year yr; cent; dollar usd; degree deg circ;"
+    " min; '; ''; hour h hr; day; week; month; year yr; cent; dollar usd; degree deg circ;"
     " radian rad; g gram; kg kilogram; ounce oz; pound lb; ml milliliter millilitre; l"
     " liter litre; mph; am; pm; % percent"
 )
@@ -79,7 +89,8 @@ _WITH_UNIT = re.compile(
     r"(?P<value>.*[^\s_^{(\[=,+\-*/<>|&\\:](?<!\\cdot)(?<!\\times))"
     r" ?(?:\\(?:cdot|times)|/)? ?"
     r"(?:(?P<plain>\b(?<![A-Za-z\\])[A-Za-z]{2,}(?:/[a-z]+)?)\.?"
-    r"|(?P<marked>\^ ?\\circ ?[CF]?|\\?%|\\text\{[A-Za-z0-9 ./^'\\-]*\}))"
+    r"|(?P<marked>\^ ?\\circ ?[CF]?|\\?%|(?<=\d)'{1,2}"
+    r"|\\text\{[A-Za-z0-9 ./^'\\\u00a2-\uffff-]*\}))"
     r" ?(?:\^ ?\{? ?-?\d ?\}?)?"
 )
 
@@ -102,32 +113,10 @@ def split_unit(spelled: str) -> tuple[str, list[str]]:
 
 
 def _unit_words(text: str) -> list[str]:
-    words = re.findall(r"[a-z]+|%", text.replace(r"\text", "").lower())
+    """Return units in one spelling, none where their name is left out: "per week"."""
+    plain = text.replace(r"\text", "").lower()
+    if re.match(r"\{? ?per ", plain):
+        return []
+    words = re.findall(r"[a-z]+|%|(?<!\w)'+", plain)
     singular = [word if word in UNITS else word.removesuffix("s") for word in words]
     return [UNITS.get(word, word) for word in singular if word not in _IGNORED]
-
-
-# Words that change what a number says: "12 or more", "about 12", "12 is impossible".
-_CHANGES = re.compile(
-    r"\b(?:at (?:least|most)|\w+ than|up to|close to|about|around|approximately|approx"
-    r"|(?:or|and) (?:more|less|fewer|so|up|greater|higher|lower|above|below)|roughly"
-    r"|nearly|almost|maybe|perhaps|possibly|probably|not?|never|none|cannot|impossible"
-    r"|invalid|undefined|incorrect|wrong|unknown|except|unless|if|between|over|under|above"
-    r"|below|plus|minus|negative|dozen|half|twice|but"
-    r"|(?:opposite|inverse|reciprocal|logarithm|multiples?|\w+ root) of)\b"
-    r"|\d[ {]*(?:squared|cubed|factorial|(?:ten|hundred|thousand)ths?)\b"
-)
-
-
-def changing_words(spelled: str) -> set[str]:
-    """Return the words of an answer that change what its number says."""
-    return set(_CHANGES.findall(re.sub(r"\\[a-z]+", " ", spelled.lower())))
-
-
-def without_words(spelled: str) -> str:
-    r"""Return an answer without its words, as of `\text{There are } 12`."""
-    opened = re.sub(r"\\text\{([^{}]*)\}", r" \1 ", spelled)
-    words = r"(?<![\\a-zA-Z{])[A-Za-z]{2,}(?![a-zA-Z(])[:.,]?"
-    if re.search(rf"\d\s*(?:{words}\s*)+\d", opened):
-        return opened  # they join two numbers
-    return re.sub(r"\s+", " ", re.sub(words, " ", opened)).strip()

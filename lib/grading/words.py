@@ -1,0 +1,139 @@
+r"""Compare words: choices, names and other texts; and read the words round a number.
+
+Letters are words inside of `\text`, or where they spell real words: `p - q` is a
+formula, in which case and signs count.
+"""
+
+import re
+
+from lib.grading.values import split_unit
+
+_TEXT = re.compile(r"\\text\{([^{}]*)\}")
+# Letters that no formula has side by side.
+_REAL_WORD = re.compile(r"(?=[a-z]*[aeiouy])[a-z]{4,}|yes|no|odd|and|or|the|an", re.I)
+_OPERATOR = re.compile(r"[-+=<>^_/*|!]")
+
+
+def choice(gold: str, answer: str) -> bool | None:
+    """Compare the letter of a multiple choice, which what it stands for may follow, but
+    no other letter.
+    """
+    letter = re.fullmatch(r"\(?([A-Z])\)?", _plain(gold))
+    if not letter or gold == letter[1]:
+        return None
+    text = _plain(answer)
+    chosen = re.match(r"\(([A-Za-z])\)|([A-Za-z])$", text)
+    others = re.findall(
+        r"\(([A-Za-z])\)|(?:\b(?:or|and)\b|[,/&]) ?\(?([A-Z])\b(?!')", text
+    )
+    letters = (
+        {"".join(pair).upper() for pair in [*others, chosen.groups("")] if pair}
+        if chosen
+        else set()
+    )
+    return letters == {letter[1]} and not changing_words(text)
+
+
+def word(gold: str, answer: str) -> bool | None:
+    r"""Compare words without case, articles and the order of a list.
+
+    A gold answer in `\text` is settled by this, and so are words that change what is
+    said, as in "12 or more", if gold lacks them.
+    """
+    expected = _listed(gold, answer)
+    if expected is not None and expected == _listed(answer, gold):
+        return True
+    is_text = re.fullmatch(r"\\text\{[^{}\d]*\}", gold)
+    is_changed = changing_words(gold) != changing_words(answer)
+    return False if is_text or is_changed else None
+
+
+def _plain(spelled: str) -> str:
+    """Return an answer with its texts as plain words, without what leads to it."""
+    lead = r"^(?i:(?:the )?(?:correct )?(?:answer|choice|option) is:? )"
+    return re.sub(lead, "", _TEXT.sub(r"\1", spelled).strip())
+
+
+def _listed(spelled: str, beside: str) -> list[str] | None:
+    """Return the words of a list in alphabetical order; None where they are none."""
+    bare = _TEXT.sub(" ", spelled)
+    letters = re.findall("[A-Za-z]+", bare)
+    is_formula = not all(map(_REAL_WORD.fullmatch, letters))
+    if is_formula and (_OPERATOR.search(bare) or not _TEXT.fullmatch(beside)):
+        return None
+    plain = re.sub(r"^\\\{(.*)\\\}$", r"\1", _plain(spelled)).casefold()
+    plain = re.sub(r"\b(?:the|an?) (?=[^\W\d_]{2})(?!and\b|or\b)", "", plain)
+    if not re.fullmatch(r"[^\W\d_][^\\(]{2,}", plain):
+        return None
+    parts = re.split(r",|\band\b|\bor\b", re.sub(r"[ .-]+", " ", plain))
+    return sorted(part.strip() for part in parts if part.strip())
+
+
+_COMMAND = re.compile(r"\\text\{[^{}]*\}|\\[a-zA-Z]+(?: ?\{[A-Za-z*]*\})?")
+
+
+def unread_words(gold: str) -> bool:
+    """Return whether real words stand bare beside a number in a spelled gold answer,
+    which no rule reads: 5 (five), Answer: 5.
+    """
+    bare = _COMMAND.sub(" ", split_unit(gold)[0])
+    words = [
+        word for word in re.findall("[A-Za-z]{4,}", bare) if _REAL_WORD.fullmatch(word)
+    ]
+    return bool(words) and bool(re.search(r"\d", bare))
+
+
+# Words that change what a number says: "12 or more", "about 12", "12 is impossible".
+_CHANGES = re.compile(
+    r"\b(?:at (?:the )?(?:least|most)|\w+ than|up to|close to|about|around|approximately|approx"
+    r"|(?:or|and) (?:more|less|fewer|so|up|greater|higher|lower|above|below)|roughly"
+    r"|nearly|almost|maybe|perhaps|possibly|probably|not?|never|none|cannot|impossible"
+    r"|invalid|undefined|incorrect|wrong|unknown|except|unless|if|between|over|under|above"
+    r"|below|plus|minus|negative|dozen|half|twice|but|(?:at|as) (?:an? )?(?:min|max)imum"
+    r"|(?:opposite|inverse|reciprocal|logarithm|multiples?|\w+ root) of)\b"
+    r"|\b(?:(?:min|max)(?:imum)?|sum|product|square|cube|factors?|divisors?) of[ }]*\d"
+    r"|\((?:or|and) |\d[ {]*(?:squared|cubed|factorial|(?:min|max)imum|(?:ten|hundred|thousand)ths?)\b"
+    r"|至[少多]|最[少多]|大?约|左右|以[上下]|超过|不|没有|[少多大小]于|倍|分之|错"
+)
+
+
+def changing_words(spelled: str) -> set[str]:
+    """Return the words of an answer that change what its number says."""
+    return set(_CHANGES.findall(re.sub(r"\\[a-z]+", " ", spelled.lower())))
+
+
+def without_words(spelled: str) -> str:
+    r"""Return an answer without its words, as of `\text{There are } 12`."""
+    opened = _TEXT.sub(r" \1 ", spelled)
+    words = r"(?<![\\a-zA-Z{])[A-Za-z]{2,}(?![a-zA-Z(])[:.,]?"
+    if re.search(rf"\d\s*(?:{words}\s*)+\d", opened):
+        return opened  # they join two numbers
+    return re.sub(r"\s+", " ", re.sub(words, " ", opened)).strip()
+
+
+_ONES = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen"
+    " fourteen fifteen sixteen seventeen eighteen nineteen"
+).split()
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+_DIGITS = {name: value for value, name in enumerate(_ONES)} | {
+    name: 10 * value for value, name in enumerate(_TENS, 2)
+}
+# A number in words, which no other number, part or scale follows.
+_IN_WORDS = re.compile(
+    rf"(\\text\{{)? ?({'|'.join(sorted(_DIGITS, reverse=True))})"
+    rf"(?:(?<=ty)[- ]({'|'.join(_ONES[1:10])}))?\b"
+    r"(?! *(?:-|and|or|of|to|point|hal(?:f|ves)|thirds?|quarters?|\w+ths?|hundred"
+    r"|thousand|[mb]illion|dozen)\b|-)(?(1)([^{}\d]*\})|$)",
+    re.IGNORECASE,
+)
+
+
+def in_digits(spelled: str) -> str:
+    r"""Return an answer that begins with a number in words in digits: 3\text{ hours}."""
+    match = _IN_WORDS.fullmatch(spelled)
+    if match is None:
+        return spelled
+    number = sum(_DIGITS[name.lower()] for name in match.group(2, 3) if name)
+    unit = (match[4] or "}").strip()
+    return str(number) if unit == "}" else rf"{number}\text{{ {unit}"
