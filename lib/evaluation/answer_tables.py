@@ -141,7 +141,7 @@ def _rates(group: pd.DataFrame) -> dict[str, float]:
     method = group["method"]
     has_no_box = method.isin(("no-box", "empty-box"))
     was_cut = group["finish_reason"] != "stop"
-    is_ungraded = method.isin(("timeout", "crash", "refused"))
+    is_ungraded = method.isin(("timeout", "crash", "refused", "unreadable-answer"))
     is_restated = group["correct"] & ~group["worked_out"]
     answers = {
         "no_box": has_no_box,

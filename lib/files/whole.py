@@ -11,6 +11,7 @@ import json
 import os
 import zlib
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,13 @@ def json_lines(path: str | Path) -> Iterator[tuple[int, Any]]:
             reason = getattr(error, "msg", error)
             message = f"{path}, line {number}: not valid JSON ({reason})"
             raise InputError(message) from error
+
+
+def digits_of(number: float) -> str:
+    """Return a number of JSON in digits alone: Python writes 1e-07, which is no LaTeX
+    of it.
+    """
+    return f"{Decimal(str(number)):f}"
 
 
 def read_yaml(path: Path) -> Any:

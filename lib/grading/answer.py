@@ -32,7 +32,7 @@ _CONTROLS = {
     "\r": r"\r",
 }
 _CONTROL = re.compile(f"[{''.join(_CONTROLS)}](?=[a-z])")
-_ESCAPED_TWICE = re.compile(r"(?<!\\)\\\\(?:boxed|fbox)\s*\{")
+_ESCAPED_TWICE = re.compile(r"(?<!\\)\\\\boxed\s*\{")
 # What chat templates put between turns, as text: <|im_end|>, <｜User｜>, [INST], </s>.
 _TOKEN = re.compile(
     r"(?:<[|｜][A-Za-z_▁ ]{2,40}[|｜]?>|<[A-Za-z]{2,40}\|>|</?s>|<[be]os>"
@@ -87,7 +87,7 @@ def _unescaped(response: str) -> str:
     """Return a response whose backslashes JSON lost or doubled as it was written."""
     if "\boxed" in response:
         response = _CONTROL.sub(lambda sign: _CONTROLS[sign[0]], response)
-    if _ESCAPED_TWICE.search(response):
+    if r"\\boxed" in response and _ESCAPED_TWICE.search(response):
         response = response.replace("\\\\", "\\")
     return response
 

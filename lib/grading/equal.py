@@ -6,18 +6,12 @@ may take any time: `pool` calls it in a process that may be ended.
 
 import re
 from fractions import Fraction
+from operator import itemgetter
 
 from lib.grading.algebra import UnreadableGold, equal_by_algebra
+from lib.grading.lists import split_values
 from lib.grading.spelling import spelled
-from lib.grading.values import (
-    KNOWN_UNITS,
-    NAMED_VALUE,
-    SEPARATORS,
-    key,
-    named,
-    parse_number,
-    split_unit,
-)
+from lib.grading.values import key, named, parse_number, split_unit, unit
 from lib.grading.words import (
     changing_words,
     choice,
@@ -29,8 +23,7 @@ from lib.grading.words import (
 
 _COMPARISON = re.compile(r"[=<>]|\\(?:leq|geq|neq|in)(?![a-z])")
 _SET = re.compile(r"[<>]|\\(?:leq|geq|neq|in|cup|cap|setminus|mathbb)(?![a-z])")
-
-
+_APPROXIMATELY = re.compile(r"\\approx(?![a-z])")
 # Letters of scripts that are read in a few words alone.
 _OTHER_SCRIPT = re.compile(r"[\u0400-\u1fff\u3040-\ua4cf\uac00-\ud7af]")
 
@@ -43,18 +36,19 @@ def compare(gold: str, answer: str) -> tuple[bool, str]:
     """
     asked = _in_radians(in_digits(spelled(gold)))
     given = _in_radians(in_digits(spelled(answer)))
-    sides = [side for side in _APPROXIMATELY.split(given) if side.strip()]
-    for side in sides or [given]:
-        correct, method = _decided(asked, _without_lead(asked, side.strip()))
-        if correct:
-            return True, method
+    sides = [side.strip() for side in _APPROXIMATELY.split(given) if side.strip()]
+    verdicts = (
+        _decided(asked, _without_lead(asked, side)) for side in sides or [given]
+    )
+    correct, method = max(verdicts, key=itemgetter(0))
+    if correct:
+        return True, method
     if unread_words(asked):
         raise UnreadableGold(gold)
     is_read = not _OTHER_SCRIPT.search(split_unit(given)[0]) or changing_words(given)
     return False, method if is_read else "unreadable-answer"
 
 
-_APPROXIMATELY = re.compile(r"\\approx(?![a-z])")
 _OF_ANGLES = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)(?![a-z])|e ?\^ ?\{ ?i")
 
 
@@ -91,7 +85,7 @@ def _named_point(text: str, other: str) -> str:
     """
     name, value = named(text)
     if name.startswith("("):
-        names, values = (re.split(" ?, ?", name[1:-1]), _split(value)[1])
+        names, values = (re.split(" ?, ?", name[1:-1]), split_values(value)[1])
         pairs = zip(names, values, strict=False)
         is_beside = "=" in other and len(names) == len(values)
         return ",".join(map("=".join, pairs)) if is_beside else value
@@ -128,17 +122,15 @@ def _shaped(text: str, other: str) -> str:
     if r"\begin{" not in other:
         # A set of one value is the value, but for the empty set in it.
         return re.sub(r"^\\\{ ?((?!\\emptyset)[^,;|:]+|\([^()]*\)) ?\\\}$", r"\1", text)
-    brackets, values = _split(_BINOMIAL.sub(r"(\1,\2)", text))
+    brackets, values = split_values(_BINOMIAL.sub(r"(\1,\2)", text))
     if brackets not in ("()", "[]"):
         return text
-    rows = [_split(value) for value in values]
-    if all(inner == brackets for inner, _ in rows):
-        lines = [" & ".join(row) for _, row in rows]
+    rows = [split_values(value) for value in values]
+    between = " & " if "&" in other else r" \\ "
+    if all(inner == brackets for inner, _ in rows):  # a matrix in rows: [[1,2],[3,4]]
+        values = [" & ".join(row) for _, row in rows]
         between = r" \\ "
-    else:
-        lines = values
-        between = " & " if "&" in other else r" \\ "
-    return rf"\begin{{pmatrix}}{between.join(lines)}\end{{pmatrix}}"
+    return rf"\begin{{pmatrix}}{between.join(values)}\end{{pmatrix}}"
 
 
 _BINOMIAL = re.compile(r"^\\binom ?\{([^{}]*)\} ?\{([^{}]*)\}$")
@@ -174,42 +166,10 @@ def _base(gold: str, answer: str) -> bool | None:
     return expected[1].upper() == given[1].upper() and same_base
 
 
-_POWER = re.compile(r"\^ ?\{? ?(-?\d) ?\}?$")
-
-
-_SCALE = re.compile(r"(?:\\circ|degrees?)[ }]*(?:\\text\{)? ?([CF])", re.IGNORECASE)
-# What a prime and two of them are: minutes of an angle or feet, seconds or inches.
-_PRIMES = {"'": ("minute", "foot"), "''": ("second", "in")}
-
-
-def _unit(gold: str, answer: str) -> bool | None:
-    """Tell known units apart, and their powers and scales where both are written; a
-    unit that is unknown or left out may be any.
-    """
-    expected = split_unit(gold)[1]
-    given = split_unit(answer)[1]
-    scale, other = _SCALE.search(gold), _SCALE.search(answer)
-    if scale and other and scale[1].lower() != other[1].lower():
-        return False
-    if not (expected and given) or not KNOWN_UNITS.issuperset(expected + given):
-        return None
-    power, other = _POWER.search(gold), _POWER.search(answer)
-    sizes = {len(expected), len(given)}
-    # What money is paid for may be left out, as any unit.
-    is_whole = len(sizes) == 1 or (1 in sizes and expected[0] == "dollar")
-    is_same = is_whole and all(map(_same_unit, expected, given))
-    return None if is_same and not (power and other and power[1] != other[1]) else False
-
-
-def _same_unit(unit: str, other: str) -> bool:
-    alike = _PRIMES.get(unit, ()) + _PRIMES.get(other, ())
-    return unit == other or unit in alike or other in alike
-
-
 # Between the parts of a ratio or time, and of an angle in degrees, minutes, seconds.
 _BETWEEN = re.compile(r" ?(?:\\text\{ ?(?:is )?to ?\}|:|(?<=\d) (?:is )?to (?=\d)) ?")
 _QUOTIENT = re.compile(r"^\\frac ?\{([^{}]*)\} ?\{([^{}]*)\}$|^(\d+) ?/ ?(\d+)$")
-_PART = re.compile(r"[^a-zA-Z:=<>]*(?:\\?[a-zA-Z]+[^:=<>]*)?")
+_PART = re.compile(r"(?!.*\\[{}])[^a-zA-Z:=<>]*(?:\\?[a-zA-Z]+[^:=<>]*)?")
 _ANGLE = re.compile(r"(\d+) ?\^\\circ ?(\d+) ?'(?: ?(\d+) ?'')?")
 
 
@@ -251,8 +211,8 @@ def _values(gold: str, answer: str) -> bool | None:
     """Compare lists without their order, points and intervals in it, value by value."""
     if _SET.search(gold + answer):
         return None
-    gold_brackets, expected = _split(gold)
-    brackets, given = _split(answer)
+    gold_brackets, expected = split_values(gold)
+    brackets, given = split_values(answer)
     if max(len(expected), len(given)) < 2:
         return False if r"\dots" in (gold, answer) else None
     if len(expected) == 1 and _OR.search(answer):
@@ -283,85 +243,6 @@ def _taken(value: str, left: list[str]) -> bool:
     return False
 
 
-def _split(text: str) -> tuple[str, list[str]]:
-    r"""Return the brackets round a text, "" for none and for braces, and its values.
-
-    Where each has a name of its own, as in x = 3, y = 4, the brackets are "=", and the
-    values stand in the order of the names.
-    """
-    text = SEPARATORS.sub(",", text).strip()
-    enclosed = re.fullmatch(r"(\(|\[|\\\{)(.*)(\)|\]|\\\})", text)
-    inside = (
-        _between_commas(enclosed[2])
-        if enclosed and not _BOTH_SIGNS.search(text)
-        else []
-    )
-    if enclosed and inside:
-        return (enclosed[1] + enclosed[3]).replace(r"\{\}", ""), inside
-    values = _between_commas(text)
-    matches = [NAMED_VALUE.fullmatch(value) for value in values]
-    names = {match[1] for match in matches if match}
-    if not len(names) == len(values) > 1:
-        return "", values
-    # Letters of the alphabet have an order, r and \theta do not.
-    return "=", values if any(name[0] == "\\" for name in names) else sorted(values)
-
-
-def _between_commas(text: str) -> list[str]:
-    """Return the values of a list, none where a bracket closes that it did not open."""
-    depth = 0
-    parts = [""]
-    for token in re.findall(r"\\[a-zA-Z]+|\\.|.", text):
-        depth += token in ("(", "[", "{", r"\{")
-        depth -= token in (")", "]", "}", r"\}")
-        if depth < 0:
-            return []
-        if token == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += token
-    signed = [value for part in parts for value in _with_both_signs(part.strip())]
-    return _continued([value for value in signed if value])
-
-
-MOST_VALUES = 100  # that dots may stand for
-
-
-def _continued(values: list[str]) -> list[str]:
-    r"""Return a list with the values for which \dots stands between whole numbers."""
-    if r"\dots" not in values[1:-1]:
-        return values
-    place = values.index(r"\dots", 1)
-    before, after = values[:place], values[place + 1 :]
-    if not all(re.fullmatch(r"-?\d{1,9}", value) for value in [*before, after[0]]):
-        return values
-    first, *others = map(int, before)
-    step = others[0] - first if others else 1
-    counted = range(first, int(after[0]), step or 1)
-    is_even = before == [str(n) for n in counted[: len(before)]]
-    if (
-        not is_even
-        or len(counted) > MOST_VALUES
-        or (int(after[0]) - first) % (step or 1)
-    ):
-        return values
-    return [*map(str, counted), *after]
-
-
-_BOTH_SIGNS = re.compile(r"\\pm(?![a-z])")
-
-
-def _with_both_signs(value: str) -> list[str]:
-    r"""Return the values that `\pm` stands for; `\mp` is the other sign."""
-    if not _BOTH_SIGNS.search(value):
-        return [value]
-    both = []
-    for sign, other in ("+-", "-+"):
-        signed = value.replace(r"\pm", sign, 1).replace(r"\mp", other, 1)
-        both += _with_both_signs(signed)
-    return both
-
-
 # By what `Grade.method` calls them, in the order in which they are asked. Each returns
 # None where it does not apply.
 _RULES = {
@@ -369,7 +250,7 @@ _RULES = {
     "base": _base,
     "choice": choice,
     "word": word,
-    "unit": _unit,
+    "unit": unit,
     "parts": _parts,
     "decimal": _number,
     "sequence": _values,

@@ -2,12 +2,11 @@
 
 import contextlib
 import math
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from lib.errors import InputError
-from lib.files.whole import json_lines
+from lib.files.whole import digits_of, json_lines
 
 
 def read_pairs(file: Path, answer: str, response: str) -> list[tuple[str, str]]:
@@ -42,12 +41,7 @@ def _text_at(row: Any, field: str, place: str, null: str | None = None) -> str:
         if row is None and null is not None:
             return null
         if isinstance(row, float) and math.isfinite(row):
-            return _decimal(row)
+            return digits_of(row)
         if isinstance(row, str | int | float) and not isinstance(row, bool):
             return str(row)
     raise InputError(f"{place}: no text in field {field!r}")
-
-
-def _decimal(number: float) -> str:
-    """Return a number in digits alone: Python writes 1e-07, which is no LaTeX of it."""
-    return f"{Decimal(str(number)):f}"

@@ -31,7 +31,7 @@ _starting = threading.Lock()  # one worker starts at a time
 def grade(gold: str, response: str) -> Grade:
     """Grade the completion of one problem, in milliseconds, at most SECONDS.
 
-    No text whatever makes it raise.
+    No text whatever makes it raise; InputError says what is none.
     """
     return grade_many([(gold, response)])[0]
 
@@ -39,15 +39,25 @@ def grade(gold: str, response: str) -> Grade:
 def grade_many(pairs: Iterable[tuple[str, str]]) -> list[Grade]:
     """Grade (gold, response) pairs and return the grades in their order.
 
-    Raises InputError where no worker can start.
+    Raises InputError for what is no text, and where no worker can start.
     """
     pairs = list(pairs)
+    for number, pair in enumerate(pairs, 1):
+        _require_text(number, *pair)
     grades = [settle(*pair) for pair in pairs]
     places = [n for n, verdict in enumerate(grades) if verdict.method == UNDECIDED]
     tasks = [(SECONDS, pairs[n][0], grades[n].extracted) for n in places]
     for place, (correct, method) in zip(places, _verdicts(tasks), strict=True):
         grades[place] = replace(grades[place], correct=correct, method=method)
     return grades
+
+
+def _require_text(number: int, gold: object, response: object) -> None:
+    for name, value in (("gold answer", gold), ("response", response)):
+        if not isinstance(value, str):
+            raise InputError(
+                f"{name} of pair {number} is {value!r}, not text: give a str"
+            )
 
 
 def _verdicts(tasks: list[tuple], tries: int = 2) -> list[tuple[bool, str]]:

@@ -75,9 +75,9 @@ SEPARATORS = re.compile(
 _NAMES = (
     "mm millimeter millimetre; cm centimeter centimetre; m meter metre; km kilometer"
     " kilometre; in inch inche; foot ft feet; yard yd; mile mi; second s sec; minute"
-    " min; '; ''; hour h hr; day; week; month; year yr; cent; dollar usd; degree deg circ;"
-    " radian rad; g gram; kg kilogram; ounce oz; pound lb; ml milliliter millilitre; l"
-    " liter litre; mph; am; pm; % percent"
+    " min; '; ''; hour h hr; day; week; month; year yr; cent; dollar usd; degree deg"
+    " circ; radian rad; g gram; kg kilogram; ounce oz; pound lb; ml milliliter"
+    " millilitre; l liter litre; mph; am; pm; % percent"
 )
 UNITS = {
     name: names.split()[0] for names in _NAMES.split(";") for name in names.split()
@@ -120,3 +120,33 @@ def _unit_words(text: str) -> list[str]:
     words = re.findall(r"[a-z]+|%|(?<!\w)'+", plain)
     singular = [word if word in UNITS else word.removesuffix("s") for word in words]
     return [UNITS.get(word, word) for word in singular if word not in _IGNORED]
+
+
+_POWER = re.compile(r"\^ ?\{? ?(-?\d) ?\}?$")
+_SCALE = re.compile(r"(?:\\circ|degrees?)[ }]*(?:\\text\{)? ?([CF])", re.IGNORECASE)
+# What a prime and two of them are: minutes of an angle or feet, seconds or inches.
+_PRIMES = {"'": ("minute", "foot"), "''": ("second", "in")}
+
+
+def unit(gold: str, answer: str) -> bool | None:
+    """Tell known units apart, and their powers and scales where both are written; a
+    unit that is unknown or left out may be any.
+    """
+    expected = split_unit(gold)[1]
+    given = split_unit(answer)[1]
+    scale, other = _SCALE.search(gold), _SCALE.search(answer)
+    if scale and other and scale[1].lower() != other[1].lower():
+        return False
+    if not (expected and given) or not KNOWN_UNITS.issuperset(expected + given):
+        return None
+    power, other = _POWER.search(gold), _POWER.search(answer)
+    sizes = {len(expected), len(given)}
+    # What money is paid for may be left out, as any unit.
+    is_whole = len(sizes) == 1 or (1 in sizes and expected[0] == "dollar")
+    is_same = is_whole and all(map(_same_unit, expected, given))
+    return None if is_same and not (power and other and power[1] != other[1]) else False
+
+
+def _same_unit(unit: str, other: str) -> bool:
+    alike = _PRIMES.get(unit, ()) + _PRIMES.get(other, ())
+    return unit == other or unit in alike or other in alike

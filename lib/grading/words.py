@@ -22,16 +22,16 @@ def choice(gold: str, answer: str) -> bool | None:
     if not letter or gold == letter[1]:
         return None
     text = _plain(answer)
-    chosen = re.match(r"\(([A-Za-z])\)|([A-Za-z])$", text)
-    others = re.findall(
-        r"\(([A-Za-z])\)|(?:\b(?:or|and)\b|[,/&]) ?\(?([A-Z])\b(?!')", text
-    )
-    letters = (
-        {"".join(pair).upper() for pair in [*others, chosen.groups("")] if pair}
-        if chosen
-        else set()
-    )
-    return letters == {letter[1]} and not changing_words(text)
+    chosen = re.match(r"\([A-Za-z]\)|[A-Za-z]$", text)
+    if not chosen or _REFUSED.search(text):
+        return False
+    named = [chosen[0].strip("()"), *("".join(pair) for pair in _OPTION.findall(text))]
+    return {name.upper() for name in named} == {letter[1]}
+
+
+# A letter that is named as a choice, and words that take a choice back.
+_OPTION = re.compile(r"\(([A-Za-z])\)|(?:\b(?:or|and)\b|[,/&]) ?\(?([A-Z])\b(?!')")
+_REFUSED = re.compile(r"\b(?:is|can)(?:n't| ?not| wrong| incorrect| false)\b")
 
 
 def word(gold: str, answer: str) -> bool | None:
@@ -85,14 +85,16 @@ def unread_words(gold: str) -> bool:
 
 # Words that change what a number says: "12 or more", "about 12", "12 is impossible".
 _CHANGES = re.compile(
-    r"\b(?:at (?:the )?(?:least|most)|\w+ than|up to|close to|about|around|approximately|approx"
+    r"\b(?:at (?:the )?(?:least|most)|\w+ than|up to|close to|about|around|approx"
     r"|(?:or|and) (?:more|less|fewer|so|up|greater|higher|lower|above|below)|roughly"
-    r"|nearly|almost|maybe|perhaps|possibly|probably|not?|never|none|cannot|impossible"
-    r"|invalid|undefined|incorrect|wrong|unknown|except|unless|if|between|over|under|above"
-    r"|below|plus|minus|negative|dozen|half|twice|but|(?:at|as) (?:an? )?(?:min|max)imum"
+    r"|approximately|nearly|almost|maybe|perhaps|possibly|probably|not?|never|none"
+    r"|cannot|impossible|invalid|undefined|incorrect|wrong|unknown|except|unless|if"
+    r"|between|over|under|above|below|plus|minus|negative|dozen|half|twice|but"
+    r"|(?:at|as) (?:an? )?(?:min|max)imum"
     r"|(?:opposite|inverse|reciprocal|logarithm|multiples?|\w+ root) of)\b"
     r"|\b(?:(?:min|max)(?:imum)?|sum|product|square|cube|factors?|divisors?) of[ }]*\d"
-    r"|\((?:or|and) |\d[ {]*(?:squared|cubed|factorial|(?:min|max)imum|(?:ten|hundred|thousand)ths?)\b"
+    r"|\d[ {]*(?:squared|cubed|factorial|(?:min|max)imum"
+    r"|(?:ten|hundred|thousand)ths?)\b|\((?:or|and) "
     r"|至[少多]|最[少多]|大?约|左右|以[上下]|超过|不|没有|[少多大小]于|倍|分之|错"
 )
 
@@ -111,11 +113,12 @@ def without_words(spelled: str) -> str:
     return re.sub(r"\s+", " ", re.sub(words, " ", opened)).strip()
 
 
-_ONES = (
+_ONES = re.findall(
+    r"\w+",
     "zero one two three four five six seven eight nine ten eleven twelve thirteen"
-    " fourteen fifteen sixteen seventeen eighteen nineteen"
-).split()
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+    " fourteen fifteen sixteen seventeen eighteen nineteen",
+)
+_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 _DIGITS = {name: value for value, name in enumerate(_ONES)} | {
     name: 10 * value for value, name in enumerate(_TENS, 2)
 }
@@ -130,7 +133,7 @@ _IN_WORDS = re.compile(
 
 
 def in_digits(spelled: str) -> str:
-    r"""Return an answer that begins with a number in words in digits: 3\text{ hours}."""
+    r"""Return an answer with a number in words at its start in digits."""
     match = _IN_WORDS.fullmatch(spelled)
     if match is None:
         return spelled

@@ -4,6 +4,7 @@ file in MATH's schema.
 
 import hashlib
 import json
+import math
 import os
 import re
 from collections import Counter
@@ -16,7 +17,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, NonNegativeInt
 
 from lib import paths
 from lib.errors import InputError, Settings, unknown, unusable_variable, validated
-from lib.files.whole import json_lines, write_whole
+from lib.files.whole import digits_of, json_lines, write_whole
 from lib.paths import DATA
 from lib.prompts.conditions import Condition
 
@@ -47,7 +48,12 @@ def _level_number(level: object) -> object:
 
 
 def _text_of_number(value: object) -> object:
-    return json.dumps(value) if isinstance(value, int | float) else value
+    """Return a number in digits, and anything else as it is, but true and Infinity."""
+    if not isinstance(value, int | float):
+        return value
+    if isinstance(value, bool) or not math.isfinite(value):
+        raise ValueError(f"must be text or a number, not {json.dumps(value)}")
+    return digits_of(value)
 
 
 def _given(value: object) -> object:

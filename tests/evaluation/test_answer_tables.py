@@ -99,6 +99,7 @@ empty-box no_box
 timeout ungraded
 crash ungraded
 refused ungraded
+unreadable-answer ungraded
 unreadable-gold unreadable_gold
 """
 

@@ -33,6 +33,9 @@ BOXES = r"""
 \boxed{\left\{ x \right.} → \left\{ x \right.
 \boxed{\boxed{5}} → 5
 } \boxed{5} → 5
+x = \boxed 5$ → 5
+\boxed12. → 12
+\boxed\frac{1}{2} → \frac{1}{2}
 """
 
 
@@ -40,7 +43,7 @@ def test_takes_the_last_closed_box():
     for row in BOXES.strip().splitlines():
         response, content = row.split(" → ")
         assert last_box(response) == content
-    assert last_box(r"\boxed 5") is None
+    assert last_box(r"Put it in a \boxed one.") is None
     # Read again for every box this would not end.
     assert last_box(r"\boxed{" * 100_000) is None
 
@@ -94,6 +97,8 @@ analysisIt is \boxed{7}.\nQ: sure?assistantfinalIt is \boxed{12}.
 <scratchpad>\boxed{7}\nQ: sure?</scratchpad>\boxed{12}
 <think>It is \boxed{12}.</think> It is twelve.
 <think>It is \boxed{12}, or is
+<think>hm</think>It is \boxed{12}.<think>Or \boxed{7}?</think>Yes.
+It is \boxed{12}.<think>Or is it \boxed{7}
 """,
 }
 CASES = [
@@ -113,6 +118,13 @@ def test_a_turn_of_the_user_ends_an_answer_without_a_box():
     assert read_answer("I do not know." + run_on) == (None, True)
 
 
+def test_backslashes_that_json_lost_or_doubled_come_back():
+    twice = r"It is \\boxed{\\frac{1}{2}}."
+    assert read_answer(twice) == (r"\frac{1}{2}", False)
+    assert read_answer("It is \boxed{\frac{1}{2}}.") == (r"\frac{1}{2}", False)
+    assert read_answer(r"x = 3 \\ \boxed{4 \\ 5}") == (r"4 \\ 5", False)
+
+
 NUMBERS = r"""
 1,234.5 = 2469/2
 12 345 = 12345
@@ -125,6 +137,11 @@ NUMBERS = r"""
 0.8\overline{3} = 5/6
 1.\overline{09} = 12/11
 3 million = 3000000
+1e-3 = 1/1000
+2.500.000 = 2500000
+0.1666\dots = 1/6
+0.1717\dots = 17/99
+0.17\dots = none
 3/0 = none
 12,34 = none
 1.2.3 = none
@@ -142,6 +159,8 @@ def test_numbers_are_exact():
 # An answer, its value, and its units.
 UNITS = r"""
 15 \text{ centimeters}^2 | 15 | cm
+6'' | 6 | ''
+7\text{ per day} | 7 |
 5 km^2 | 5 | km
 40% | 40 | %
 3\,\mathrm{m/s} | 3 | m second

@@ -139,6 +139,63 @@ x \leq 3 | x <= 3 | x ≤ 3
 1,1,2 | 2, 1, 1 ≠ 1,2 | 1,2,2
 5\text{ square meters} | 5\text{ m}^2 | 5\text{ sq m}
 7 ≠ 7/0 | \frac{7}{0}
+317_8 | 317_{(8)} | 317_{\text{base }8} | 317_8\text{ in base eight} ≠ 371_8
+3B7_{12} | 3b7_{12} | \mathrm{3B7}_{12} | \text{3B7}_{12} ≠ 3b8_{12}
+7:25 | 7{:}25 | 7\colon 25 | 07:25 | 7:25\text{ a.m.} ≠ 25:7 | 14:50 | 7:52 | 7
+\text{8:05 p.m.} | 8{:}05\,\text{p.m.} ≠ \text{4:10 p.m.} | \text{8:05 a.m.}
+3:5 | 3 \text{ to } 5 | \text{3 to 5} | \frac{3}{5} | a:b = 3:5 ≠ 5:3 | 6:10 | 0.6
+2:3:6 ≠ 2:6:3 | 2:3
+35^\circ 20' | 35^{\circ}20^{\prime} ≠ 20^\circ 35' | 35^\circ
+7.5\% | \text{7.5\%} | 7.5\text{ per cent} ≠ \$7.5
+\$7 ≠ 7\% | 7\text{ cents}
+\$7 | 7\text{ dollars per hour} | 7\text{ per day}
+30000 | 3e4 | 3.0\text{e}4 | 3 x 10^4 | 30_000 | 3e+4
+4000000 | 4.000.000 | 4_000_000
+[-1,4) | [-1,4[ | x \ge -1, x < 4 ≠ ]-1,4[
+(-\infty,2] | ]-\infty,2] | \left]-\infty;2\right]
+(0,1)\cup(1,5) | ]0,1[\cup]1,5[ | 0<x<5, x \neq 1 | (0,5)-\{1\} | x \in (0,5), x \neq 1
+[0,\infty) | \mathbb{R}_{\ge 0} | \mathbb{R}_0^+ ≠ \mathbb{R}_{>0}
+\begin{pmatrix} 5 & 1 \\ 0 & 2 \end{pmatrix} | [[5,1],[0,2]] | \begin{bmatrix}5&1\cr0&2\\\end{bmatrix} | \begin{pmatrix}5&1\\\\0&2\end{pmatrix} ≠ [[5,0],[1,2]]
+\begin{pmatrix} 6 \\ 4 \end{pmatrix} | \dbinom{6}{4} | {6 \choose 4} ≠ \binom{4}{6}
+70 | {8 \choose 4} | {}_8C_4 | C_8^4 | C(8,4) ≠ {8 \choose 3}
+\binom{m}{3} | {m \choose 3}
+x=4,y=0,z=1 | (x,y,z)=(4,0,1) | \left\{\begin{matrix}x=4\\y=0\\z=1\end{matrix}\right. ≠ (x,y,z)=(0,4,1)
+(5,\pi) | (r,\theta)=(5,\pi) | r=5,\theta=\pi ≠ (\theta,r)=(\pi,5)
+(1,6) | P(1,6) | \{(1,6)\} | \text{(1, 6)} ≠ P(6,1)
+(1,6),(0,2) | (0,2) \ (1,6)
+2.7 | \frac{8}{3} \approx 2.7 | 2.68 \approx 2.7 ≠ \frac{8}{3} \approx 2.67
+\sqrt{7} | \sqrt{7} = 2.645\ldots | \sqrt{7} \simeq 2.65 ≠ 2.645\ldots
+40^\circ | 40^o | 40^{\text{o}} | 40º ≠ 40' | 40''
+2\text{ feet} | 2' ≠ 2''
+\frac{1}{2} | \sin 30^\circ | \cos{60^{\circ}} ≠ \sin 30
+\sin 50^\circ | \cos 40^\circ | \sin\left(50^\circ\right) ≠ \cos 50^\circ
+8^\circ\text{C} | 8^\circ C | 8 ≠ 8^\circ F
+e^{i\pi/4} | \operatorname{cis}\frac{\pi}{4} | \cos 45^\circ + i\sin 45^\circ ≠ \operatorname{cis}\frac{\pi}{2}
+\text{Omar} | "Omar" | \textsc{Omar} | ``Omar'' ≠ "Otto"
+\text{B,D,E} | \text{B and D and E} | \{B,D,E\} ≠ \text{B and D}
+\text{May 4} | \text{May }4 | \text{May 4.} | May 4 ≠ \text{May 5}
+21 | \text{twenty-one} | \text{Twenty-one cats} ≠ \text{twenty} | \text{twenty-first} | \text{twenty-one thousand}
+2\text{ days} | \text{two days} ≠ \text{two weeks}
+9 | 9个 | 9元 | 答案是9 | 9 штук ≠ 9万 | 至少9 | 负9 | 9左右
+4,6,9 | 4，6和9 | 4, 6 y 9 | 4, 6 \text{ et } 9
+4,6 | 4或6 | x=4 или x=6 | 4 \text{ as well as } 6 ≠ 4或9
+\emptyset | 无解 | \text{空集}
+\text{(D)} | 选D | \text{选项 D} ≠ 选B
+\{3,4,\ldots,7\} | \{3,4,...,7\} | \{3,\dots,7\} | \{3,4,5,6,7\} ≠ \{3,4,\ldots,8\} | \{3,5,\ldots,7\}
+2,4,6,\ldots | 2,4,6,\dots ≠ 2,4,6
+u - v ≠ u v | U-V | v-u
+T-t ≠ t-T | T t
+A/a ≠ a/A
+5w+1 ≠ 5W+1
+c,d | d,c ≠ C,D
+4\ln 5 | 4\log_e 5
+g^{-1}(x)=x+3 | y=x+3 | x+3 ≠ y=x-3
+a^2-b^2 | (a-b)^2+2ab-2b^2
+\frac{9}{2} | \frac{9}{2}\text{ or }4\frac{1}{2} ≠ \frac{9}{2}\text{ or }\frac{2}{9}
+0.\overline{45} | 0.\dot{4}\dot{5} | 0.\bar{4}\bar{5} | 0.454545\ldots ≠ 0.45 | 0.45\ldots
+\infty | \text{infinity} ≠ -\infty
+9 ≠ 9\ldots | 9... | 9\text{ (or 8)} | 9\text{ at minimum} | \text{a minimum of }9
+\text{(B)} ≠ (B) \text{ or } (C) | \text{(B) is wrong, so (C)} | (B)(C)
 """
 
 
@@ -172,6 +229,7 @@ choice | \text{(B)} | b
 unit | 5\text{ cm} | 5\text{ km}
 sequence | 1,2 | (1,2)
 word | \text{odd} | Odd
+parts | 3:5 | 6:10
 math-verify | x+1 | 1+x
 """
 
@@ -194,6 +252,17 @@ STATUS_OF = {
         ("She has 3 + 9 = <<3+9=12>>12 eggs.\n#### 12", boxed("12")),
         ("She has three eggs and then buys nine of them, which makes 12", boxed("12")),
         (r"\frac{", boxed("12")),
+        *((gold, boxed("5")) for gold in ("NA", "N/A", "NaT", "TODO", "None.", "true")),
+        *((gold, boxed("5")) for gold in ("Infinity", "1e+22", "See the solution")),
+        *((gold, boxed("5")) for gold in ("Answer: 5", "5 (five)")),
+        (r"The answer is $\boxed{5}$.", boxed("5")),
+        ("x = 5, which is the only root", boxed("5")),
+    ],
+    # Scripts of which a few words are read.
+    "unreadable-answer": [
+        (r"\text{even}", boxed(r"\text{偶数}")),
+        ("12", boxed("十二")),
+        ("12", boxed(r"\text{двенадцать}")),
     ],
 }
 

@@ -84,6 +84,13 @@ def test_a_script_that_grades_runs_once_though_it_has_no_guard(tmp_path):
     assert (done.returncode, done.stdout) == (0, "True\n")
 
 
+@pytest.mark.parametrize("pair", [(7, "7"), ("7", None)])
+def test_what_is_no_text_is_refused_with_its_place(refused, pair):
+    message = refused(grade_many, [("7", "7"), pair])
+    assert "of pair 2 is" in message
+    assert "not text: give a str" in message
+
+
 def test_grades_keep_their_order_in_threads_and_in_a_forked_child():
     # Every second one needs algebra.
     answers = [rf"\sqrt{{{n * n}}}" if n % 2 else str(n) for n in range(2, 10)]

@@ -82,6 +82,13 @@ def test_fields_are_read_as_they_are_written_and_what_is_missing_is_not_known(wr
     ]
 
 
+def test_a_gold_answer_that_is_a_number_is_read_in_digits(write):
+    numbers = {1e-7: "0.0000001", 1e22: "1" + 22 * "0", 2.50: "2.5"}
+    for number, digits in numbers.items():
+        (problem,) = load_problems(write(BARE | {"answer": number}))
+        assert problem.answer == digits
+
+
 LEVEL = "level: must be "
 
 
@@ -92,6 +99,11 @@ LEVEL = "level: must be "
         ({"answer": "1"}, "problem: missing field"),
         (BARE | {"answer": "  "}, 'answer: must not be empty, not "  "'),
         (BARE | {"answer": float("nan")}, "answer: must not be empty, not NaN"),
+        (BARE | {"answer": True}, "answer: must be text or a number, not true"),
+        (
+            BARE | {"answer": float("inf")},
+            "answer: must be text or a number, not Infinity",
+        ),
         (BARE | {"problem": None}, "problem: must not be empty, not null"),
         (GOOD, "unique_id 'a' was already used on line 1"),
         (BARE | {"level": "hard"}, LEVEL),
