@@ -5,9 +5,10 @@ r"""Grade answers to MATH problems: one grader for every condition, the authors'
 
 Gold answers must be LaTeX. `answer` reads the last closed box and what is round it, and
 says where nothing can be compared. In processes whose time and memory `pool`
-bounds, `equal` compares what `spelling` wrote in one way and `values` reads, and asks
-`algebra`, which is math-verify, where typed rules end. `authors` is the other grader,
-and `pairs` reads a file to grade. `Grade.method` says what decided.
+bounds, `equal` compares what `spelling` wrote in one way and `values`, `words` and
+`lists` read, and asks `algebra`, which is math-verify, where typed rules end. `authors`
+is the other grader, and `pairs` reads a file to grade. `Grade.method` says what
+decided; docs/running.md says what is not read.
 """
 
 import lazy_loader
