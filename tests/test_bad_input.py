@@ -65,7 +65,7 @@ evaluate --problems math500 | MATH-500 could not be fetched
 evaluate --problems deep.jsonl | line 1: not valid JSON (maximum recursion
 evaluate --problems latin.jsonl | latin.jsonl is not UTF-8 text (byte 13)
 evaluate --model dem | unknown model 'dem' (did you mean demo?): give demo
-evaluate --model org/name | org/name: cannot be fetched
+evaluate --model org/name | org/name: cannot be downloaded
 evaluate --out '' | out: must not be empty
 evaluate --engine vllm --conditions none,arm | arm: engine vllm does not run ARM
 reproduce --engine vllm | arm: engine vllm does not run ARM: use transformers
@@ -85,7 +85,7 @@ grade good.jsonl --answer answer.0.x | line 1: no text in field 'answer.0.x'
 grade cut.jsonl.gz | cut.jsonl.gz cannot be read: Compressed file ended before
 evaluate --problems odd.jsonl |
 odd.jsonl, line 1: level: must be a whole number, not 'hard'
-plan --profile hub.yaml | org/name: cannot be fetched
+plan --profile hub.yaml | org/name: cannot be downloaded
 """
 COMMANDS = COMMANDS.replace("evaluate", "evaluate --model demo --limit 2 --out o")
 # A row that would be too long goes on in the next line.

@@ -1,11 +1,10 @@
 """The Activation Redistribution Module (Sec. 4) and the activations that it moves.
 
-Settings can be checked without torch: what needs it is imported when it is first asked
-for.
+Settings can be checked without torch: modules that need it are imported on first use.
 
-    settings      ARM's settings, their ranges, and how a text names them
-    activations   where an MLP's activations are, and the measures of them
-    moving        ARM itself: what it moves, and the hook that moves it
+    settings      ARM's settings, their ranges, and their textual form
+    activations   the output of an MLP's activation function, and measures of it
+    moving        ARM itself: the redistribution, and the hook that applies it
 """
 
 import lazy_loader

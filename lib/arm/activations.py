@@ -1,8 +1,8 @@
-"""What an MLP's activation function puts out: where it is, and its measures.
+"""Find the output of an MLP's activation function, and measure it.
 
-`act_fn(gate)` is what the paper's Fig. 4 and 7 show and what ARM changes; `gate` is its
-input. A forward hook sees both for one layer at a time while a model runs, so nothing
-of a layer is held after it has been reduced.
+`act_fn(gate)` is the quantity of the paper's Figs. 4 and 7 and the one that ARM
+changes; `gate` is its input. A forward hook sees both, one layer at a time, so that a
+layer's tensors can be freed once they have been reduced.
 """
 
 import contextlib
@@ -16,55 +16,55 @@ from transformers import PreTrainedModel
 from lib.attention.function import LastLayerDone
 from lib.errors import InputError
 
-# Of the module in a decoder layer's MLP, by family.
+# Names of the activation module in a decoder layer's MLP, which differ by family.
 ACTIVATION_NAMES = ("act_fn", "activation_fn", "act")
 ACTIVATION_MEASURES = ("near zero", "L1", "L2", "Gini", "variance", "gate variance")
 # Standard deviations of a normal distribution in one median absolute deviation.
 SIGMA = 1.4826
-# Bins of the histograms: SiLU and GELU put most of what they give near zero and nothing
-# below -0.28.
+# Bins of the histograms. Most outputs of SiLU and GELU are near zero, and none is below
+# -0.28.
 BIN_EDGES = torch.linspace(-0.4, 2.0, 241)
-# Called with a layer, from 1, its gate and its activation, (B, T, F) each.
+# Called with a layer (counted from 1), its gate and its activation, (B, T, F) each.
 See = Callable[[int, torch.Tensor, torch.Tensor], None]
 
 
 def activation_module(model: PreTrainedModel, layer: int) -> torch.nn.Module:
     """Return the activation module of a decoder layer's MLP; `layer` counts from 1.
 
-    Raises InputError for a layer that the model lacks, a mixture of experts, and an MLP
-    without such a module.
+    Raises InputError if the model lacks the layer, if the layer is a mixture of
+    experts, or if its MLP has no such module.
     """
     layers = list(model.get_decoder().get_submodule("layers").children())
     if not 1 <= layer <= len(layers):
         raise InputError(
-            f"layer {layer} asked for; the model has layers 1 to {len(layers)}"
+            f"layer {layer} was requested; the model has layers 1 to {len(layers)}"
         )
     decoder_layer = layers[layer - 1]
     family = model.config.get_text_config().model_type
-    place = f"layer {layer} of this {family} model"
-    names = [name.rpartition(".")[2] for name, _ in decoder_layer.named_modules()]
-    if "experts" in names:
+    name = f"layer {layer} of this {family} model"
+    modules = [path.rpartition(".")[2] for path, _ in decoder_layer.named_modules()]
+    if "experts" in modules:
         raise InputError(
-            f"{place} is a mixture of experts, which has no one activation"
+            f"{name} is a mixture of experts, which has no single activation"
         )
     for part in (getattr(decoder_layer, "mlp", None), decoder_layer):
-        for name in ACTIVATION_NAMES:
-            module = getattr(part, name, None)
+        for attribute in ACTIVATION_NAMES:
+            module = getattr(part, attribute, None)
             if isinstance(module, torch.nn.Module):
                 return module
     known = ", ".join(ACTIVATION_NAMES)
-    raise InputError(f"{place} has no MLP activation module ({known})")
+    raise InputError(f"{name} has no MLP activation module ({known})")
 
 
 @contextlib.contextmanager
 def watched(
     model: PreTrainedModel, layers: Sequence[int], see: See, stop: bool = False
 ) -> Iterator[None]:
-    """Call see(layer, gate, activation) in every forward inside the block, after any
-    change that ARM makes.
+    """Call see(layer, gate, activation) in every forward pass inside the block, after
+    ARM has made its changes.
 
-    With `stop` a forward ends after the last of the layers, and the exception that ends
-    it ends the block.
+    With `stop`, the forward pass ends after the last of the layers by an exception,
+    which also ends the block.
     """
 
     def seen(layer: int, module, inputs, output) -> None:
@@ -83,10 +83,10 @@ def watched(
 def near_zero_bound(
     values: torch.Tensor, c: float, median: torch.Tensor | None = None
 ) -> torch.Tensor:
-    """Return the near-zero bound of the paper's Sec. 4, (groups, 1) of (groups, n): eps
-    = c * 1.4826 * MAD.
+    """Return the near-zero bound eps = c * 1.4826 * MAD of the paper's Sec. 4 for
+    groups (groups, n), as (groups, 1).
 
-    median: (groups, 1), where it is known.
+    median: (groups, 1) if it is already known.
     """
     values = values.float()
     middle = (values.shape[1] - 1) // 2
@@ -100,12 +100,11 @@ def near_zero_bound(
 def order_statistics(
     values: torch.Tensor, indices: Sequence[int]
 ) -> list[torch.Tensor]:
-    """Return, (groups, 1) each, the elements of groups (groups, n) that `indices`, from
-    0, would have in order.
+    """Return the order statistics of groups (groups, n) at `indices` (from 0), (groups,
+    1) each.
 
-    On a CPU by a selection for each, numpy's, which takes an eighth of the time of
-    torch's kthvalue; elsewhere by one sort, of which kthvalue takes twenty times the
-    time on CUDA.
+    On a CPU, numpy's selection takes an eighth of the time of torch's kthvalue. On
+    CUDA, one sort takes a twentieth of the time of kthvalue.
     """
     if values.device.type == "cpu":
         array = values.detach().numpy()
@@ -124,10 +123,10 @@ def measures_of(
 ) -> torch.Tensor:
     """Return ACTIVATION_MEASURES (6,) of tokens (n, F).
 
-    near zero: share of elements within the bound; L1 and L2: mean over tokens of the
-    token's norm; Gini: of the magnitudes of all elements, 0 when all are equal and near
-    1 when one holds everything; variance: over all elements, of the activation and of
-    the gate.
+    near zero: share of elements within the bound. L1 and L2: mean over tokens of the
+    token's norm. Gini: of the magnitudes of all elements; 0 if all are equal, and near
+    1 if one element holds nearly the complete sum. variance and gate variance: over all
+    elements of the activation and of the gate.
     """
     values = activation.float()
     magnitudes = values.abs()
@@ -143,9 +142,8 @@ def measures_of(
 
 
 def gini(magnitudes: torch.Tensor) -> torch.Tensor:
-    """Return the Gini coefficient of all elements; 0 when all are zero.
-
-    None of them may be negative.
+    """Return the Gini coefficient of all elements, which must not be negative; 0 if all
+    are zero.
     """
     flat = magnitudes.detach().flatten()
     if flat.device.type == "cpu":
@@ -158,14 +156,14 @@ def gini(magnitudes: torch.Tensor) -> torch.Tensor:
     ranks = torch.arange(1, n + 1, device=ordered.device, dtype=torch.float64)
     weighted = (ranks * ordered).sum()
     unevenness = 2 * weighted / (n * total) - (n + 1) / n
-    # Without a look at the total, which would wait for the device.
+    # torch.where, because reading the total on the host would wait for the device.
     return torch.where(total > 0, unevenness, 0.0).float()
 
 
 def histogram(activation: torch.Tensor) -> torch.Tensor:
-    """Return how many elements fall into each bin of BIN_EDGES, int64 (240,).
+    """Count the elements in each bin of BIN_EDGES, int64 (240,).
 
-    What lies outside is in the end bins.
+    Elements outside the range are counted in the first and the last bin.
     """
     low = float(BIN_EDGES[0])
     high = float(BIN_EDGES[-1])

@@ -1,19 +1,20 @@
 """Activation Redistribution Module: move the near-zero activations of an MLP outward,
 without inserted tokens.
 
-`redistribute` is the move itself, `installed` a forward hook that lets it change what
-an activation module gives.
+`redistribute` is the operation; `installed` applies it to an activation module's output
+by a forward hook.
 
-The paper's Sec. 4, in two modes that differ where its text and its authors' code do:
+There are two modes, because the text of the paper's Sec. 4 and the authors' code
+differ:
 
-    text  the draw is added; statistics per sequence; the prompt alone is changed;
-          a zero stays zero
-    code  the draw replaces the value; statistics over the whole tensor, in decoding
-          too; a zero counts as positive
+    text  the draw is added; statistics per sequence; only the prompt is changed; a zero
+          stays zero
+    code  the draw replaces the value; statistics over the complete tensor, also during
+          decoding; a zero counts as positive
 
-With x an activation, eps = c * 1.4826 * MAD(x) and fraction = clip(share of |x| <= eps,
-0.02, 0.25), the fraction of the elements that are smallest in magnitude is drawn
-towards [0, Q_p1(x)], or [min(x), 0] when negative.
+Let x be the activations, eps = c * 1.4826 * MAD(x), and fraction = clip(share of |x| <=
+eps, 0.02, 0.25). The fraction of elements with the smallest magnitudes is drawn towards
+[0, Q_p1(x)], or towards [min(x), 0] if negative.
 """
 
 import contextlib
@@ -30,7 +31,7 @@ from lib.errors import validated
 PAPER_ARM = Arm()
 LEAST_FRACTION = 0.02
 MOST_FRACTION = 0.25
-# Elements moved at once: 2 MiB stay near a processor's cache, a GPU wants more.
+# Elements per step: 2 MiB fit a processor's cache; a GPU is faster with more.
 ELEMENTS_AT_ONCE = {"cpu": 1 << 19, "cuda": 1 << 27}
 
 
@@ -49,10 +50,10 @@ def redistribute(
     """Return activations (B, T, F), or one sequence (T, F), with their near-zero part
     moved outward.
 
-    real: (B, T) bool, the tokens that are no padding: the others stay and count in no
-    sequence's statistics. generators: one per sequence, so that its draws do not depend
-    on its batch; None: each starts from `seed`. Signs are kept and what moves stays
-    within [min, Q_p1]. Raises InputError for settings out of range.
+    real: (B, T) bool, True for tokens that are not padding. Padding stays unchanged and
+    is excluded from all statistics. generators: one per sequence, so that its draws do
+    not depend on its batch; None: each starts from `seed`. Signs are kept, and moved
+    elements stay within [min, Q_p1]. Raises InputError for settings out of range.
     """
     fields = {
         "c": c,
@@ -70,7 +71,7 @@ def redistribute(
     if settings.per_tensor:
         return _moved(x.reshape(1, -1), settings, generators[:1]).view_as(x)
     lengths = [tokens] * batch if real is None else real.sum(1).tolist()
-    for rows in _alike(lengths, moved):
+    for rows in _slices_of_equal_length(lengths, moved):
         part = moved[rows]
         kept: torch.Tensor | slice = slice(None)
         if real is not None and lengths[rows.start] < tokens:
@@ -81,11 +82,13 @@ def redistribute(
     return moved.view_as(x)
 
 
-def _alike(lengths: Sequence[int], x: torch.Tensor) -> Iterator[slice]:
-    """Yield neighbours among the rows of (B, T, F) that have as many real tokens.
+def _slices_of_equal_length(lengths: Sequence[int], x: torch.Tensor) -> Iterator[slice]:
+    """Yield slices of neighbouring rows of (B, T, F) with the same number of real
+    tokens.
 
-    They are so many at once that memory stays flat; rows without any are left out. A
-    slice asks nothing of a device, for which a list of rows would wait.
+    Slices are short enough to keep memory flat, and rows without real tokens are left
+    out. Slices avoid a synchronisation with the device, which a list of rows would
+    need.
     """
     begin = 0
     for length, alike in itertools.groupby(lengths):
@@ -100,8 +103,8 @@ def _alike(lengths: Sequence[int], x: torch.Tensor) -> Iterator[slice]:
 def new_generators(
     count: int, seed: int, device: torch.device | str
 ) -> list[torch.Generator]:
-    """Return a generator per sequence, all from the same seed: a sequence's draws do
-    not depend on its place.
+    """Return one generator per sequence, all with the same seed, so that draws do not
+    depend on the sequence's index in the batch.
     """
     return [torch.Generator(device).manual_seed(seed) for _ in range(count)]
 
@@ -109,8 +112,8 @@ def new_generators(
 def _moved(
     x: torch.Tensor, settings: Arm, generators: Sequence[torch.Generator]
 ) -> torch.Tensor:
-    """Return groups of shared statistics, (groups, n), after the move; each draws from
-    its own generator.
+    """Redistribute groups (groups, n) with shared statistics; each group draws from its
+    generator.
     """
     values = x.float()  # bfloat16 has too few digits for a median of deviations
     n = x.shape[1]
@@ -122,7 +125,9 @@ def _moved(
     high = high.clamp(min=0)
     low = values.amin(1, keepdim=True).clamp(max=0)
     device = values.device
-    each = [torch.rand(n, generator=own, device=device) for own in generators]
+    each = [
+        torch.rand(n, generator=generator, device=device) for generator in generators
+    ]
     draws = torch.stack(each)
     if settings.mode == "code":
         target = draws.mul_(torch.where(values >= 0, high, low))
@@ -136,11 +141,12 @@ def _moved(
 def _smallest(
     values: torch.Tensor, median: torch.Tensor, settings: Arm
 ) -> torch.Tensor:
-    """Return (groups, n) bool, which elements are the fraction smallest in magnitude.
+    """Return a mask (groups, n) of the elements with the smallest magnitudes, as a
+    fraction.
 
-    The share within a bound grows with the bound, so clipping the share is clipping the
-    bound between two order statistics. What equals the bound stays where it would be
-    too many.
+    The share within a bound grows with the bound, so clipping the share means clipping
+    the bound between two order statistics. If elements that equal the bound would make
+    the fraction too large, they are left out.
     """
     n = values.shape[1]
     shares = (LEAST_FRACTION, MOST_FRACTION)
@@ -148,8 +154,8 @@ def _smallest(
         shares = (settings.fraction, settings.fraction)
     least, most = (int(share * n) for share in shares)
     magnitudes = values.abs()
-    places = [max(count - 1, 0) for count in (least, most)]
-    below, above = order_statistics(magnitudes, places)
+    indices = [max(count - 1, 0) for count in (least, most)]
+    below, above = order_statistics(magnitudes, indices)
     none = torch.full_like(median, -1.0)
     below = below if least else none
     above = above if most else none
@@ -161,20 +167,21 @@ def _smallest(
 
 
 class Installed:
-    """ARM at work in a model; `generators`, one per row, are what the next forwards
-    draw from where they are given.
+    """ARM while it is active in a model.
+
+    `generators`, one per row, are used by the next forward passes if they are set.
     """
 
     def __init__(self, settings: Arm, seed: int):
         self.settings = settings
         self.seed = seed
         self.generators: Sequence[torch.Generator] | None = None
-        self._own: list[torch.Generator] = []
+        self._default_generators: list[torch.Generator] = []
         self._real: torch.Tensor | None = None
         self._prompt = True
 
     def _before(self, decoder, args, kwargs) -> None:
-        """Look at a forward's arguments for padding, and whether it begins a prompt."""
+        """Note the padding of a forward pass, and whether it starts a prompt."""
         mask = kwargs.get("attention_mask")
         is_padding_mask = isinstance(mask, torch.Tensor) and mask.dim() == 2
         self._real = mask.bool() if is_padding_mask else None
@@ -186,13 +193,13 @@ class Installed:
         if self.settings.mode == "text" and not self._prompt:
             return output
         rows, tokens = output.shape[:2]
-        if self._prompt or len(self._own) != rows:
-            self._own = new_generators(rows, self.seed, output.device)
+        if self._prompt or len(self._default_generators) != rows:
+            self._default_generators = new_generators(rows, self.seed, output.device)
         real = self._real
         if real is not None:
             real = real[:, -tokens:].to(output.device)
         settings = self.settings.model_dump(exclude={"layer"})
-        generators = self.generators or self._own
+        generators = self.generators or self._default_generators
         return redistribute(output, **settings, real=real, generators=generators)
 
 
@@ -200,12 +207,12 @@ class Installed:
 def installed(
     model: PreTrainedModel, layer: int = 1, *, seed: int = 0, **settings
 ) -> Iterator[Installed]:
-    """Let ARM work on the MLP activations of a decoder layer, counted from 1, until the
-    block ends, however it does.
+    """Apply ARM to the MLP activations of a decoder layer (counted from 1) until the
+    block ends.
 
-    `settings` are those of `Arm`; no modeling code is replaced, a forward hook changes
-    what `act_fn` gives. Padding is known from a forward's attention_mask. Raises
-    InputError for a layer or MLP that ARM cannot work on.
+    `settings` are those of `Arm`. A forward hook changes the output of `act_fn`, so no
+    modeling code is replaced. Padding is taken from the attention_mask of each forward
+    pass. Raises InputError for a layer or an MLP that ARM does not support.
     """
     checked = validated(Arm, {"layer": layer, **settings}, "ARM's settings")
     arm = Installed(checked, seed)

@@ -1,4 +1,4 @@
-"""ARM's settings, their ranges, and how a text names them: c=0.1:p1=95."""
+"""ARM's settings, their ranges, and their textual form: c=0.1:p1=95."""
 
 from typing import Annotated, Any, Literal
 
@@ -12,12 +12,14 @@ from pydantic import (
 from lib.errors import InputError, Settings, validated
 
 Mode = Literal["text", "code"]
-# What a text may name; the statistics belong to the mode.
+# Settings that a text may contain; the statistics follow from the mode.
 NAMED_SETTINGS = ("c", "p1", "fraction", "layer", "mode")
 
 
 def _as_given(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
-    """Keep a whole number one: completions are kept under the settings as given."""
+    """Keep an integer an integer, because completions are stored under the settings as
+    given.
+    """
     checked = check(value)
     return value if checked == value else checked
 
@@ -28,8 +30,8 @@ Number = Annotated[float, WrapValidator(_as_given)]
 class Arm(Settings):
     """Settings of ARM; the defaults are the paper's for Qwen2.5-Math-1.5B on MATH-500.
 
-    `fraction` replaces the share that c gives, as in the paper's runs of Gemma;
-    `statistics` None: as the mode has it.
+    `fraction` replaces the share that follows from c, as in the paper's runs of Gemma.
+    `statistics` None: the default of the mode.
     """
 
     c: Number = Field(0.13, ge=0)
@@ -46,10 +48,10 @@ class Arm(Settings):
         return (self.statistics or of_mode) == "tensor"
 
     def over(self, base: "Arm") -> "Arm":
-        """Return `base` with the settings that were given here, defaults aside."""
+        """Return `base`, updated with the settings that were given explicitly."""
         settings = self.model_dump(exclude_unset=True)
         if "c" in settings:
-            # A fraction of the base would overrule it.
+            # Otherwise the fraction of the base would override c.
             settings.setdefault("fraction", None)
         return base.model_copy(update=settings)
 
@@ -58,7 +60,7 @@ def parse_arm(text: str) -> Arm:
     """Return the settings of a text such as c=0.1:p1=95:layer=2:mode=code, which may be
     empty.
 
-    Raises InputError for an unknown setting or a value out of its range.
+    Raises InputError for an unknown setting or a value out of range.
     """
     settings: dict[str, str] = {}
     for part in filter(None, text.split(":")):

@@ -1,11 +1,11 @@
-"""What every token receives from the later ones, for any layer and head of any model of
-transformers.
+"""The attention that every token receives from later tokens, for any layer and head of
+any model of transformers.
 
-    function   one attention for every family, switched on by `attending`, that can
-               hide tokens from layers: `hiding`
-    received   what each token receives, without a T x T array: `observe`
-    check      whether this attention is the model's own, tried on ten tokens
-    steps      attention in a step of generation, where each row has one query
+    function   one attention for every family, which `attending` activates and `hiding`
+               restricts to some tokens and layers
+    received   the attention that each token receives, without a T x T array: `observe`
+    check      whether this attention equals the model's, tested on ten tokens
+    steps      attention in a decoding step, in which each row has one query
 """
 
 import lazy_loader

@@ -1,9 +1,9 @@
-"""Received attention of any layer and head, without ever holding a T x T array of each.
+"""Received attention of any layer and head, without ever holding a T x T array.
 
-For attention A (rows are queries) token j receives the mean of A[i, j] over the later
+For attention A (rows are queries), token j receives the mean of A[i, j] over the later
 tokens i > j (Bogdan et al. 2025, arXiv 2506.19143; the quantity of the paper's Figs.
-9-11 and 13-20). `observe_uniform` says what it would be if attention were spread evenly
-over all that a token may see: arithmetic, without any weights.
+9-11 and 13-20). `observe_uniform` computes the same for attention that is uniform over
+all visible tokens, without any weights.
 """
 
 from collections.abc import Sequence
@@ -24,15 +24,15 @@ from lib.errors import InputError
 
 @dataclass(frozen=True)
 class Observation:
-    """What one forward showed of its layers, in the order asked for; `values` and
-    `outputs` only if asked for.
+    """The results of one forward pass, by layer in the requested order; `values` and
+    `outputs` only if requested.
     """
 
     # (B, L, H, R, T) float32, NaN where undefined; R sets of queries
     received: torch.Tensor
     # L times (B, K, T, D): K key heads, each serving H / K heads
     values: list[torch.Tensor]
-    # L times (B, T, H, D): what each head puts out, before the output projection
+    # L times (B, T, H, D): the heads' outputs before the output projection
     outputs: list[torch.Tensor]
 
 
@@ -42,15 +42,15 @@ def received_attention(
     layers: Sequence[int] | None = None,
     lengths: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Return what each token receives, float32 (B, L, H, T), NaN for the last token and
-    padding.
+    """Return the attention that each token receives, float32 (B, L, H, T); NaN for the
+    last token and padding.
 
-    input_ids: (B, T) padded on the right (exact for a causal model), or (T,); layers:
-    counted from 1, None for all; lengths: (B,) real tokens per row. Costs one forward
-    up to the last layer asked for and O(T) memory. Raises InputError for a layer the
-    model lacks, a prompt longer than its context, and bad lengths.
+    input_ids: (B, T) padded on the right (which is exact for a causal model), or (T,).
+    layers: counted from 1; None: all. lengths: (B,) real tokens per row. Costs one
+    forward pass up to the last requested layer, and O(T) memory. Raises InputError for
+    a layer that the model lacks, a prompt longer than its context, and invalid lengths.
     """
-    # A copy, since what inference mode made cannot be written to.
+    # A copy, because a tensor of inference mode cannot be written to.
     return observe(model, input_ids, layers, lengths).received.squeeze(3).clone()
 
 
@@ -65,11 +65,11 @@ def observe(
     values: bool = False,
     outputs: bool = False,
 ) -> Observation:
-    """Return received attention as `received_attention` does and, if asked for, values
+    """Return received attention as `received_attention` does and, if requested, values
     and head outputs.
 
-    queries: (B, R, T) bool, each of the R means is taken over these later tokens alone
-    (None: one mean over all); a token after the last of them receives NaN.
+    queries: (B, R, T) bool; each of the R means is over these later tokens only (None:
+    one mean over all). A token after the last query receives NaN.
     """
     decoder = model.get_decoder()
     if layers is None:
@@ -78,7 +78,7 @@ def observe(
     rows = _queries(decoder, input_ids, layers, lengths, queries)
     heads = decoder.config.num_attention_heads
     shape = (len(input_ids), len(layers), heads, *rows.shape[1:])
-    index = {layer - 1: place for place, layer in enumerate(layers)}
+    index = {layer - 1: slot for slot, layer in enumerate(layers)}
     every_query_counts = rows.shape[1] == 1 and bool(rows.all())
     recording = Recording(
         sums=torch.zeros(shape, device=device_of(model)),
@@ -107,17 +107,17 @@ def observe_uniform(
     queries: torch.Tensor | None = None,
     values: bool = False,
 ) -> Observation:
-    """Return what `observe` would if every score of the model were the same; only its
+    """Return the result of `observe` for a model whose scores are all equal; only its
     windows and heads matter.
 
-    A query i that sees n = min(i + 1, window) tokens gives 1 / n to each. Values are
-    all zero: there are none.
+    A query i that attends to n = min(i + 1, window) tokens gives 1 / n to each. All
+    values are zero.
     """
     decoder = model.get_decoder()
     input_ids = on_device(model, torch.atleast_2d(input_ids))
     rows = _queries(decoder, input_ids, layers, lengths, queries)
     tokens = input_ids.shape[1]
-    # Each layer says in a forward how many tokens it sees.
+    # A forward pass records each layer's window.
     recording = Recording()
     with attending(decoder, recording=recording):
         decoder(input_ids=input_ids[:1, :1], use_cache=False)
@@ -126,7 +126,7 @@ def observe_uniform(
     received = []
     for layer in layers:
         window = recording.windows[layer - 1] or tokens
-        received.append(_sums_of_even(rows, window).float() / later)
+        received.append(_sums_of_uniform(rows, window).float() / later)
 
     heads = decoder.config.num_attention_heads
     stacked = torch.stack(received, 1)[:, :, None]
@@ -135,30 +135,32 @@ def observe_uniform(
     return Observation(stacked, [no_values] * len(received), [])
 
 
-def _sums_of_even(rows: torch.Tensor, window: int) -> torch.Tensor:
-    """Return (B, R, T), float64, what evenly spread queries give to each token."""
+def _sums_of_uniform(rows: torch.Tensor, window: int) -> torch.Tensor:
+    """Return the sums (B, R, T), float64, of the attention that uniform queries give to
+    each token.
+    """
     tokens = rows.shape[2]
-    places = torch.arange(tokens, device=rows.device)
-    later = places + 1
+    positions = torch.arange(tokens, device=rows.device)
+    later = positions + 1
     shares = rows / later.clamp(max=window)
-    # What the queries before each place give to one token that they see.
+    # The sum, over the queries before each position, of the share per visible token.
     sums = shares.double().cumsum(2)
     before = torch.nn.functional.pad(sums, (1, 0))
-    # The first query that does not see the token.
-    last = (places + window).clamp(max=tokens)
+    # The first query that does not attend to the token.
+    last = (positions + window).clamp(max=tokens)
     return before[..., last] - before[..., later]
 
 
 def _in_order(
     kept: dict[int, torch.Tensor] | None, index: dict[int, int]
 ) -> list[torch.Tensor]:
-    """Return what was kept of each layer, in the order asked for."""
+    """Return the tensors that were kept of each layer, in the requested order."""
     return [kept[layer] for layer in index] if kept else []
 
 
 def _later(rows: torch.Tensor) -> torch.Tensor:
-    """Return (B, R, T), how many queries that count come after each token, NaN for
-    none.
+    """Return the number of counting queries after each token, (B, R, T); NaN instead of
+    0.
     """
     later = rows.flip(2).cumsum(2).flip(2) - rows
     return later.masked_fill(later == 0, torch.nan)
@@ -171,19 +173,20 @@ def _queries(
     lengths,
     queries: torch.Tensor | None,
 ) -> torch.Tensor:
-    """Return (B, R, T), 1.0 for each query that counts: a real token that was asked
-    for. Raises InputError.
+    """Return (B, R, T), 1.0 for each query that counts: a requested token that is not
+    padding. Raises InputError.
     """
     batch, tokens = input_ids.shape
     last = decoder.config.num_hidden_layers
     missing = [layer for layer in layers if not 1 <= layer <= last]
     if missing or not layers:
         raise InputError(
-            f"layers {missing or layers} asked for; the model has layers 1 to {last}"
+            f"layers {missing or layers} were requested; the model has layers 1 to"
+            f" {last}"
         )
     refuse_without_attention(decoder, layers)
     if input_ids.numel() == 0:
-        raise InputError("received attention of an empty batch was asked for")
+        raise InputError("the batch is empty, so no attention can be measured")
     context = decoder.config.max_position_embeddings
     if tokens > context:
         raise InputError(
@@ -199,6 +202,6 @@ def _queries(
             f"lengths must be {batch} numbers from 1 to {tokens}, not"
             f" {lengths.tolist()}"
         )
-    place = torch.arange(tokens, device=input_ids.device)
-    real = (place < lengths.to(place.device)[:, None])[:, None]
+    positions = torch.arange(tokens, device=input_ids.device)
+    real = (positions < lengths.to(positions.device)[:, None])[:, None]
     return (real if queries is None else real & queries.to(real.device)).float()

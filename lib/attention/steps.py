@@ -1,10 +1,12 @@
-"""Attention in a step of generation: each row has one query, to its own positions."""
+"""Attention in a decoding step: each row has one query, at its own position."""
 
 import torch
 
 
 class Step:
-    """Which positions the rows of a step see, worked out once for all layers."""
+    """Which positions the rows of a decoding step attend to, computed once for all
+    layers.
+    """
 
     def __init__(self, positions: torch.Tensor):
         # (B, 1, 1, 1) the new tokens' positions
@@ -12,9 +14,8 @@ class Step:
         self.masks: dict[tuple[int, int | None], torch.Tensor] = {}
 
     def mask(self, tokens: int, window: int | None, dtype: torch.dtype) -> torch.Tensor:
-        """Return what is added to scores, (B, 1, 1, T).
-
-        It is 0 for the positions of a row that its new token sees.
+        """Return the mask (B, 1, 1, T) that is added to scores: 0 for the positions
+        that a row's new token attends to, else -inf.
         """
         known = self.masks.get((tokens, window))
         if known is not None:
@@ -36,9 +37,9 @@ class Step:
         window: int | None,
         scaling: float | None,
     ) -> torch.Tensor:
-        """Return what the heads put out, (B, 1, H, D).
+        """Return the heads' outputs, (B, 1, H, D).
 
-        It sums scores in float32 and copies neither keys nor values, whatever their
+        Scores are summed in float32; neither keys nor values are copied, whatever their
         dtype.
         """
         # (B, K, groups, D): a key head's queries side by side

@@ -1,5 +1,5 @@
-"""One prompt from close: its tokens on the colour of what they receive, the curves of a
-head, λ of every head.
+"""Draw one prompt close up: its tokens coloured by received attention, the curves of a
+head, and λ of every head.
 """
 
 import html
@@ -9,16 +9,16 @@ from IPython.display import HTML
 
 from lib.figures.drawing import NO_CHANGE, grid
 
-# Axes end above the first curve, and at a λ that few heads exceed: they stay where they
-# are while somebody types.
-ROOM_ABOVE = 1.15
+# Axes end above the first curve, and at a λ that few heads exceed. They stay fixed
+# while somebody types.
+SPACE_ABOVE = 1.15
 HIGHEST_LAMBDA = 1.6
-BEFORE_AND_AFTER = ("#0072B2", "#D55E00")  # as of none and mless in every figure
+BEFORE_AND_AFTER = ("#0072B2", "#D55E00")  # as for none and mless in every figure
 
 
 def coloured(tokens, inserted, weights):
-    """Return the tokens of a prompt as HTML, each on the colour of its weight (T,), of
-    which 1 is the darkest; NaN has none. Those of the slice `inserted` are underlined.
+    """Return the tokens of a prompt as HTML, coloured by their weights (T,), where 1 is
+    darkest and NaN has no colour. The tokens of the slice `inserted` are underlined.
     """
     spans = []
     for place, (token, weight) in enumerate(zip(tokens, weights, strict=True)):
@@ -31,11 +31,11 @@ def coloured(tokens, inserted, weights):
 
 
 def close_up(curves, inserted, ratios, chosen):
-    """Return a figure of one prompt: what its tokens receive in the chosen (layer,
-    head), and λ (L, H) of every head, as `_draw_heads` has it.
+    """Return a figure of one prompt: the received attention in the chosen (layer,
+    head), and λ (L, H) of every head.
 
-    curves: by name what the tokens receive (T,), NaN where undefined, among them the
-    slice `inserted`; the first one decides where the axis ends.
+    curves: received attention (T,) by name, NaN where undefined, with the slice
+    `inserted`. The first curve decides where the axis ends.
     """
     figure, (ax, of_heads) = grid(2, height=2.4, width_ratios=(3, 2))
     _draw_heads(of_heads, ratios, chosen)
@@ -44,14 +44,14 @@ def close_up(curves, inserted, ratios, chosen):
         ax.plot(curves[name], color=colour, label=name)
     ends = (inserted.start - 0.5, inserted.stop - 0.5)
     ax.axvspan(*ends, color="0.9", zorder=0, label="the filler")
-    ax.set_ylim(0, ROOM_ABOVE * np.nanmax(first[1:]))
+    ax.set_ylim(0, SPACE_ABOVE * np.nanmax(first[1:]))
     ax.set(xlabel="Token position", ylabel="Average attention weight")
     ax.legend(loc="upper right")
     return figure
 
 
 def _draw_heads(ax, ratios, chosen):
-    """Draw λ (L, H) as a dot per head, the chosen (layer, head) in a ring."""
+    """Draw λ (L, H) as a dot per head, with the chosen (layer, head) in a ring."""
     layers = np.arange(1, len(ratios) + 1)
     layer, head = chosen
     ratio = ratios[layer - 1, head - 1]

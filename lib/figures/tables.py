@@ -1,8 +1,8 @@
-"""Tables in few digits, and sentences, as a notebook shows them; and whether a table
-still says what its file does, to a reader's eye.
+"""Show tables in few digits and sentences in a notebook, and compare a table with its
+file as a reader would.
 
 Processors round differently: the same run on another machine differs in the sixth
-digit, and no file should be written anew for that.
+digit, and no file should be rewritten because of that.
 """
 
 import io
@@ -16,17 +16,17 @@ from lib.models.names import resolve
 from lib.prompts.problems import describe
 from lib.statistics.rounding import format_interval
 
-# What no reader sees: of a number, and of the largest number of its column.
+# Relative difference that no reader sees.
 SAME = 0.01
 SAME_OF_COLUMN = 0.001
 P_VALUE = re.compile(r"(.*[._])?p(_value|_holm)?")
 SMALLEST_SHOWN_P = 1e-3  # a smaller p-value is printed as less than this
-MOST_ROWS = 20  # of a table that is shown whole
+MOST_ROWS = 20  # of a table that is shown unfolded
 SIGNED = ("effect", "against others")  # differences, which are printed with a sign
-LOW = re.compile(r"(?<![^\W_])low(?![^\W_])")  # a word of the name of a lower end
+LOW = re.compile(r"(?<![^\W_])low(?![^\W_])")  # part of the name of a lower bound
 
-# Else the length of a number would decide where a line breaks, and rows and columns
-# would be left out.
+# Otherwise the length of a number would decide where a line breaks, and rows and
+# columns would be omitted.
 pd.set_option("display.width", 1000)
 pd.set_option("display.max_columns", None)
 pd.set_option("display.max_colwidth", None)
@@ -34,7 +34,7 @@ pd.set_option("display.max_rows", None)
 
 
 class FoldedTable:
-    """A long table, which a reader unfolds in a notebook."""
+    """A long table that a reader can unfold in a notebook."""
 
     def __init__(self, table):
         self.table = table
@@ -48,18 +48,18 @@ class FoldedTable:
 
 
 def show(table, columns=None, digits=2):
-    """Return columns of a DataFrame, all for none, rounded to so many digits.
+    """Return columns of a DataFrame (None: all), rounded to `digits` decimals.
 
-    The first column is the index, printed once where it repeats; gaps are empty. A
-    p-value has three digits. An estimate and its ends become one column. A table of
-    more than MOST_ROWS is folded, and of one without rows nothing is shown.
+    The first column is the index, printed once for repeated values; missing values are
+    empty. A p-value has three decimals. An estimate and its bounds become one column. A
+    table with more than MOST_ROWS rows is folded, and one without rows is not shown.
     """
     if table.empty:
         return None
     shown = table[list(columns or table)].rename_axis(columns=None)
     shown = shown.reset_index(drop=True)
 
-    # An estimate and the two columns of its ends become one column of texts.
+    # An estimate and its two bounds become one column of texts.
     for name, low, high in triples(shown.columns):
         sign = "+" if name in SIGNED else ""
         ends = zip(shown[name], shown.pop(low), shown.pop(high), strict=True)
@@ -68,11 +68,13 @@ def show(table, columns=None, digits=2):
             for interval in ends
         ]
 
-    # Every other number is rounded as its column is.
+    # All numbers of a column have the same number of decimals.
     for name in shown:
         values = shown[name]
         if values.isna().any():
-            values = values.convert_dtypes()  # counts stay whole beside gaps
+            values = (
+                values.convert_dtypes()
+            )  # counts stay integers if values are missing
         shown[name] = [_cell(name, value, digits) for value in values]
 
     first = shown.pop(shown.columns[0])
@@ -81,9 +83,7 @@ def show(table, columns=None, digits=2):
 
 
 def triples(names):
-    """Return (estimate, low, high) of the columns that are an estimate followed by its
-    ends.
-    """
+    """Return (estimate, low, high) for each column that two bounds follow."""
     following = zip(names, names[1:], names[2:], strict=False)
     return [
         (name, low, high)
@@ -93,7 +93,7 @@ def triples(names):
 
 
 def _cell(name, value, places):
-    """Return a gap as nothing, and a fraction with as many places as the others of its
+    """Return a missing value as nothing, and a fraction with the decimals of its
     column.
     """
     if pd.isna(value):
@@ -114,9 +114,7 @@ def quoted(text):
 
 
 def settings_text(section):
-    """Return which models and problems a section of a profile names, as a caption says
-    it.
-    """
+    """Return the caption that names the models and problems of a profile's section."""
     models = []
     for source in map(resolve, section.models):
         revision = f" @ {source.revision[:12]}" if source.revision else ""
@@ -126,12 +124,12 @@ def settings_text(section):
 
 
 def csv_of(table):
-    """Return a table as the text of the file that is kept of it."""
+    """Return a table as the text of its file."""
     return table.to_csv(index=False, float_format="%.6g", lineterminator="\n")
 
 
 def still_says(path, csv):
-    """Return whether the file that is kept says the same as this text."""
+    """Return whether the stored file shows the same as this text."""
     try:
         old = pd.read_csv(path)
     except (OSError, ValueError):  # not there, or damaged
@@ -140,10 +138,10 @@ def still_says(path, csv):
 
 
 def same(old, new):
-    """Return whether two tables are the same to a reader.
+    """Return whether two tables look the same to a reader.
 
-    Texts and counts have to be equal, fractions to a hundredth of themselves or a
-    thousandth of the largest of their column. P-values are left out.
+    Texts and counts have to be equal; fractions may differ by a hundredth of
+    themselves, or by a thousandth of the largest in their column. P-values are ignored.
     """
     names = [name for name in old if not P_VALUE.fullmatch(name)]
     if names != [name for name in new if not P_VALUE.fullmatch(name)]:
@@ -159,7 +157,7 @@ def same(old, new):
 
 
 def _comparable(old, new):
-    """Return two columns over the largest number of the old one; counts as texts."""
+    """Return two columns divided by the old one's largest number; counts as texts."""
     kinds = {old.dtype.kind, new.dtype.kind}
     if kinds == {"i"}:
         return old.astype(str), new.astype(str)

@@ -1,10 +1,9 @@
-"""How insertions and ARM change the MLP activations of the problem's tokens.
+"""Measure how insertions and ARM change the MLP activations of the problem's tokens.
 
-Only the problem's tokens count: they are the same in every condition, and what stands
-before an insertion cannot change with it in a causal model. The paper does not list its
-classes of tokens (Fig. 7). Here they are read from the text, so that every tokenizer is
-judged by the same characters: a token belongs to the class of the first character in it
-that is not a space.
+Only the problem's tokens count, because they are the same in every condition; tokens
+before an insertion cannot change in a causal model. The paper does not list its classes
+of tokens (Fig. 7). Here the first character of a token that is not a space decides its
+class, so that the classes do not depend on the tokenizer.
 """
 
 import re
@@ -39,7 +38,7 @@ CONJUNCTIONS = (
     "|because|since|although|though|whether|that|than|as|before|after|once|therefore"
     "|thus|hence|given|such"
 )
-# LaTeX commands stand beside the signs that they print.
+# LaTeX commands count as the signs that they print.
 OPERATOR_COMMANDS = (
     "times|cdot|div|pm|mp|frac|dfrac|tfrac|sqrt|le|leq|ge|geq|lt|gt|ne|neq|equiv|approx"
     "|sim|in|notin|subset|cup|cap|sum|prod|int|lim|log|ln|sin|cos|tan|to|pmod|bmod|mod"
@@ -57,7 +56,8 @@ TOKEN_CLASSES = (*CLASS_PATTERNS, OTHERS)
 
 
 def token_classes(text: str, offsets: Sequence[tuple[int, int]]) -> list[str]:
-    """Return the class, of TOKEN_CLASSES, of each token; spaces alone are others.
+    """Return the class (of TOKEN_CLASSES) of each token; tokens of only spaces are
+    "others".
 
     offsets: the (start, stop) of the tokens in the text.
     """
@@ -82,20 +82,21 @@ def measure_activations(
     arm: Arm | None = None,
     seed: int = 0,
 ) -> xr.Dataset:
-    """Return the variables `activations` of prompts under none and other conditions.
+    """Return the variables `activations` of prompts under none and the other
+    conditions.
 
-    What counts as near zero is decided under none. A problem is reduced as it runs:
-    what is held does not grow with their number. `arm` are ARM's settings, whose c
-    gives the bound too; `layers` None: all that are loaded. Costs one forward up to the
-    deepest layer per prompt. Raises InputError for a model whose MLP cannot be watched,
-    and activations that are NaN.
+    The bound for near zero is taken under none. Each problem is reduced as it runs, so
+    that memory does not grow with their number. `arm` are ARM's settings, whose c also
+    gives the bound. `layers` None: all loaded layers. Costs one forward pass up to the
+    deepest layer per prompt. Raises InputError for a model without a known activation
+    module, and for activations that are NaN.
     """
     arm = arm or Arm()
     layers = list(layers or range(1, loaded.layers + 1))
     problems = list(prompts["none"])
 
     by_problem = []
-    # Sums of whole numbers, as float64 since a network may lack them.
+    # Sums of integers, as float64 because a network may lack them (NaN).
     counts = np.zeros(())
     stage = f"{loaded.name}, activations in {len(layers)} layers"
     with progress.bar(stage, len(problems)) as bar:
@@ -129,7 +130,7 @@ def _measure_problem(
     arm: Arm,
     seed: int,
 ) -> dict[str, np.ndarray]:
-    """Return the variables of one problem over its conditions, (condition, L, ...)."""
+    """Return the variables of one problem under all conditions, (condition, L, ...)."""
     bounds: dict[int, torch.Tensor] = {}
     by_condition = []
     for condition, by_problem in prompts.items():
@@ -154,8 +155,8 @@ def _measure_problem(
 
 
 def _likeness(counts: np.ndarray) -> np.ndarray:
-    """Return (condition, L), the cosine between each condition's change of histograms
-    from none and that of the first other condition; NaN for none itself.
+    """Return the cosine between each condition's change of histograms and that of the
+    first condition after none, (condition, L); NaN for none.
 
     counts: (condition, L, bin), none first.
     """
@@ -172,14 +173,14 @@ def _measure_prompt(
     bounds: dict[int, torch.Tensor],
     c: float,
 ) -> dict[str, np.ndarray]:
-    """Return the variables of one prompt but `shape`, each over its layers.
+    """Return the variables of one prompt except `shape`, each by layer.
 
-    bounds: by layer what is near zero, put there by the first of a problem's prompts.
+    bounds: the near-zero bound by layer, which the first prompt of a problem fills in.
     """
     device = loaded.model.device
-    places = _problem_tokens(prompt)
-    tokens = torch.tensor(places, device=device)
-    members = _members_of_classes(prompt, places).to(device)
+    indices = _problem_tokens(prompt)
+    tokens = torch.tensor(indices, device=device)
+    members = _members_of_classes(prompt, indices).to(device)
     by_layer: dict[int, dict[str, torch.Tensor]] = {}
 
     def see(layer: int, gate: torch.Tensor, activation: torch.Tensor) -> None:
@@ -202,8 +203,8 @@ def _measure_prompt(
     variables = {}
     for name in by_layer[layers[0]]:
         values = torch.stack([by_layer[layer][name] for layer in layers])
-        # A copy for each variable: one for each layer, too, would wait for the device
-        # thousands of times.
+        # One copy per variable; a copy per layer would wait for the device thousands
+        # of times.
         variables[name] = values.cpu().numpy()
     return variables
 
@@ -211,7 +212,8 @@ def _measure_prompt(
 def _near_by_class(
     activation: torch.Tensor, bound: torch.Tensor, members: torch.Tensor
 ) -> torch.Tensor:
-    """Return the share near zero of each of TOKEN_CLASSES, NaN without any token.
+    """Return the near-zero share of each of TOKEN_CLASSES; NaN for a class without
+    tokens.
 
     members: (class, n), 1 for a token of the class.
     """
@@ -221,14 +223,14 @@ def _near_by_class(
 
 
 def _problem_tokens(prompt: Prompt) -> list[int]:
-    """Return where the problem's tokens stand, without what was inserted among them."""
+    """Return the indices of the problem's tokens, without those inserted among them."""
     problem = range(*prompt.spans["problem"].indices(len(prompt)))
     inserted = range(*prompt.spans["inserted"].indices(len(prompt)))
     return [place for place in problem if place not in inserted]
 
 
-def _members_of_classes(prompt: Prompt, places: Sequence[int]) -> torch.Tensor:
-    """Return (class, n), 1 where the token at one of n places is of a class."""
+def _members_of_classes(prompt: Prompt, indices: Sequence[int]) -> torch.Tensor:
+    """Return (class, n), 1 if the token at one of n indices belongs to the class."""
     classes = token_classes(prompt.text, prompt.offsets)
-    members = [[classes[place] == name for place in places] for name in TOKEN_CLASSES]
+    members = [[classes[index] == name for index in indices] for name in TOKEN_CLASSES]
     return torch.tensor(members).float()

@@ -1,5 +1,5 @@
-"""How well the map of the paper's Eq. 2, new = lambda * old + sigma, describes what the
-heads of layer 1 put out with the slashes.
+"""Measure how well the map of the paper's Eq. 2, new = lambda * old + sigma, describes
+the outputs of layer 1's heads with the slashes.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ from lib.prompts.building import Prompt
 def measure_affine(loaded: Loaded, prompts: Prompts) -> xr.Dataset:
     """Return the variables `affine` of the slashes in layer 1.
 
-    Costs two forwards of one layer per problem.
+    Costs two forward passes of one layer per problem.
     """
     problems = list(prompts["none"])
     rows = []
@@ -37,7 +37,7 @@ def _fits_of(loaded: Loaded, plain: Prompt, slashes: Prompt) -> dict[str, np.nda
     inserted = slashes.spans["inserted"]
     later = slashes.original[inserted.start :]
     before = observe(loaded.model, plain.input_ids, [1], outputs=True)
-    # Each of the tokens is a set of queries of its own.
+    # Each token is a separate set of queries.
     alone = torch.nn.functional.one_hot(later, len(slashes)).bool()
     after = observe(
         loaded.model, slashes.input_ids, [1], queries=alone[None], outputs=True
@@ -52,7 +52,7 @@ def _fits_of(loaded: Loaded, plain: Prompt, slashes: Prompt) -> dict[str, np.nda
 
 
 def _outputs(observation: Observation) -> torch.Tensor:
-    """Return (T, H, D), what the heads of the one layer put out for the one prompt."""
+    """Return the outputs (T, H, D) of the one observed layer for the one prompt."""
     (of_layer_1,) = observation.outputs
     return of_layer_1[0].float().cpu()
 
@@ -60,17 +60,17 @@ def _outputs(observation: Observation) -> torch.Tensor:
 def affine_fits(
     old: torch.Tensor, new: torch.Tensor, left: torch.Tensor
 ) -> dict[str, np.ndarray]:
-    """Return how well maps of the heads' outputs before give those after, (H,) each.
+    """Return R² of each map from the heads' old outputs to the new ones, (H,) each.
 
-    old, new: (n, H, D); left: (H, n), what each token's softmax leaves for others than
-    the inserted tokens. VARIABLES say what each map is.
+    old, new: (n, H, D). left: (H, n), the share of attention that each token's softmax
+    leaves to tokens other than the inserted ones. VARIABLES describes the maps.
     """
     old = old.transpose(0, 1).double()  # (H, n, D)
     new = new.transpose(0, 1).double()
     old_centred = _centred(old)
     new_centred = _centred(new)
 
-    # One lambda and one sigma for all tokens, by least squares.
+    # Least squares: one lambda and one sigma for all tokens.
     products = (old_centred * new_centred).sum((1, 2))
     scale = (products / _squares(old_centred))[:, None, None]
     affine_error = _squares(new_centred - scale * old_centred)
@@ -85,18 +85,18 @@ def affine_fits(
 
 
 def _centred(vectors: torch.Tensor) -> torch.Tensor:
-    """Return vectors (H, n, D) less the mean of each head's."""
+    """Return vectors (H, n, D) minus the mean of each head."""
     return vectors - vectors.mean(1, keepdim=True)
 
 
 def _squares(vectors: torch.Tensor) -> torch.Tensor:
-    """Return (H,), the sum of the squares of vectors (H, n, D)."""
+    """Return the sum of squares of vectors (H, n, D), (H,)."""
     return vectors.square().sum((1, 2))
 
 
 def _error_of_line(vectors: torch.Tensor) -> torch.Tensor:
-    """Return (H,), the squares of vectors (H, n, D) beside their best line through
-    zero.
+    """Return the squared distance of vectors (H, n, D) from their best line through
+    zero, (H,).
     """
     strengths = torch.linalg.svdvals(vectors).square()
     return strengths[:, 1:].sum(1)
@@ -105,10 +105,11 @@ def _error_of_line(vectors: torch.Tensor) -> torch.Tensor:
 def _softmax_error(
     old: torch.Tensor, new: torch.Tensor, left: torch.Tensor
 ) -> torch.Tensor:
-    """Return (H,), the squares that each token's own lambda and one v leave.
+    """Return the sum of squared residuals with a lambda for each token and one vector
+    v, (H,).
 
-    old, new: (H, n, D). A token's lambda is what its softmax leaves, and v, of which it
-    takes the rest, is that of least squares.
+    old, new: (n, H, D). A token's lambda is the share that its softmax leaves to the
+    original tokens; the rest goes to v, which least squares determine.
     """
     scale = left[..., None]
     taken = 1 - scale

@@ -1,9 +1,9 @@
-"""How insertions change what the original tokens receive, and what is received instead.
+"""Measure how insertions change the attention that the original tokens receive.
 
 For a problem, a layer and a head, lambda is the mean received attention of the original
-tokens with the insertion over the same without (the paper's W' = lambda W, Sec. 3). The
-first token is left out because it takes most of the mass whatever follows, the last
-because no later token looks at it.
+tokens with the insertion, divided by the same mean without it (the paper's W' = lambda
+W, Sec. 3). The first token is left out, because it receives most of the attention in
+any case, and the last, because no later token attends to it.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,11 +27,11 @@ from lib.prompts.building import Prompt, build_prompt
 from lib.prompts.conditions import Filler
 from lib.prompts.problems import Problem
 
-# Of which tokens lambda is told.
+# Token groups for which lambda is reported.
 SPANS = ["original", "problem", "instruction"]
-# Which later tokens attend to them: every one, or those that both prompts have.
+# The later tokens whose attention counts: all of them, or only the original ones.
 QUERIES = ["all", "original"]
-ALL, ORIGINAL = 0, 1  # their places
+ALL, ORIGINAL = 0, 1  # their indices
 Prompts = dict[str, dict[str, Prompt]]  # by condition, none first, and by problem
 
 
@@ -58,12 +58,12 @@ def prompts_of(
 
 
 class Seen(NamedTuple):
-    """What one forward showed of the tokens of a prompt."""
+    """The result of one forward pass for the tokens of a prompt."""
 
     problem: str
-    # What the original tokens but the first and last receive, (L, H, R, n).
+    # Received by the original tokens except the first and last, (L, H, R, n).
     original: torch.Tensor
-    # What the inserted tokens receive, (L, H, R, n).
+    # Received by the inserted tokens, (L, H, R, n).
     inserted: torch.Tensor
     # The values of the inserted tokens, L times (K, n, D).
     values: list[torch.Tensor]
@@ -75,11 +75,11 @@ def measure_attention(
     layers: Sequence[int] | None = None,
     observing: Callable[..., Observation] = observe,
 ) -> xr.Dataset:
-    """Return the variables `attention` of each condition against none.
+    """Return the variables `attention` of each condition compared with none.
 
-    `layers` None: all that are loaded. Costs one forward up to the deepest layer per
-    prompt. Raises InputError for a prompt too long for the model and for weights that
-    give no finite attention, naming the problem.
+    `layers` None: all loaded layers. Costs one forward pass up to the deepest layer per
+    prompt. Raises InputError that names the problem, for a prompt too long for the
+    model and for weights that give no finite attention.
     """
     layers = list(layers or range(1, loaded.layers + 1))
     plain = prompts["none"]
@@ -92,7 +92,7 @@ def measure_attention(
         "span": SPANS,
         "query": QUERIES,
     }
-    # By problem: what the original tokens but the first and last receive under none.
+    # By problem: received by the original tokens except the first and last, under none.
     before: dict[str, torch.Tensor] = {}
     for seen in _observed(loaded, "none", plain, layers, observing):
         before[seen.problem] = seen.original[:, :, ALL]
@@ -117,7 +117,7 @@ def _observed(
     layers: Sequence[int],
     observing: Callable[..., Observation],
 ) -> Iterator[Seen]:
-    """Yield what each problem's prompt shows, the longest prompts first."""
+    """Yield the observation of each problem's prompt, the longest prompts first."""
     problems = list(prompts)
 
     def run(indices: list[int]) -> Observation:
@@ -144,7 +144,7 @@ def _observed(
 
 
 def _query_sets(batch: Sequence[Prompt], tokens: int) -> torch.Tensor:
-    """Return (B, R, T), which tokens of prompts are queries of each kind of QUERIES."""
+    """Return which tokens of prompts are queries, for each of QUERIES, (B, R, T)."""
     queries = torch.ones((len(batch), len(QUERIES), tokens), dtype=torch.bool)
     for row, prompt in enumerate(batch):
         queries[row, ORIGINAL, prompt.spans["inserted"]] = False
@@ -152,7 +152,7 @@ def _query_sets(batch: Sequence[Prompt], tokens: int) -> torch.Tensor:
 
 
 def _seen(problem: str, prompt: Prompt, observation: Observation, row: int) -> Seen:
-    """Return what a row of a batch shows of a problem's prompt."""
+    """Return one row of a batch's observation as that of a problem's prompt."""
     received = observation.received[row]  # (L, H, R, T)
     inserted = prompt.spans["inserted"]
     original = received[..., prompt.original[1:-1]]
@@ -163,16 +163,17 @@ def _seen(problem: str, prompt: Prompt, observation: Observation, row: int) -> S
 def _compared(
     parts: list[str], before: torch.Tensor, seen: Seen
 ) -> dict[str, np.ndarray]:
-    """Return the variables `attention` of one prompt against that without insertion.
+    """Return the variables `attention` of one prompt, compared with that without
+    insertion.
 
-    parts: those that the original tokens are of; before: what they receive without
-    (L, H, n); seen: the prompt with the insertion.
+    parts: the part of each original token. before: received without the insertion (L,
+    H, n). seen: the prompt with the insertion.
     """
     # From all later tokens, (L, H, n).
     to_original = seen.original[:, :, ALL]
     to_inserted = seen.inserted[:, :, ALL]
 
-    # What a token of either kind receives, and how unevenly, (L, H).
+    # Mean and unevenness of what a token of either kind receives, (L, H).
     level = to_original.mean(-1)
     deviation = to_original.std(-1, correction=0)
     inserted_level = to_inserted.mean(-1)
@@ -192,9 +193,9 @@ def _compared(
 
 
 def _dispersion(values: list[torch.Tensor], heads: int) -> torch.Tensor:
-    """Return (L, H), how far values lie from their mean, over how far from zero.
+    """Return the distance of values from their mean, divided by that from zero, (L, H).
 
-    values: L times (K, n, D); each of the K key heads serves as many of the heads.
+    values: L times (K, n, D); each of the K key heads serves an equal number of heads.
     """
     by_layer = []
     for of_layer in values:
@@ -210,12 +211,12 @@ def _dispersion(values: list[torch.Tensor], heads: int) -> torch.Tensor:
 def _lambda_over_heads(
     parts: list[str], before: torch.Tensor, after: torch.Tensor
 ) -> torch.Tensor:
-    """Return lambda of SPANS and QUERIES, (L, span, query), NaN of a span without any
-    token.
+    """Return lambda by SPANS and QUERIES, (L, span, query); NaN for a span without
+    tokens.
 
-    It is a ratio of means over heads, since one head that gives a span next to nothing
-    would decide a mean of ratios. parts: those that the original tokens are of; before,
-    after: what they receive without (L, H, n) and with the insertion (L, H, R, n).
+    It is a ratio of means over heads, because a single head that gives a span almost no
+    attention would dominate a mean of ratios. parts: the part of each original token.
+    before, after: received without (L, H, n) and with the insertion (L, H, R, n).
     """
     by_span = []
     for span in SPANS:
@@ -227,13 +228,13 @@ def _lambda_over_heads(
 
 
 def received_by(loaded: Loaded, prompt: Prompt, layers: Sequence[int]) -> np.ndarray:
-    """Return what the tokens of one prompt receive, (L, H, T)."""
+    """Return the attention that the tokens of one prompt receive, (L, H, T)."""
     received = received_attention(loaded.model, prompt.input_ids, layers)
     return received[0].cpu().numpy()
 
 
 class OnePrompt(NamedTuple):
-    """What an insertion changes in one prompt; arrays have its tokens as T."""
+    """The changes that an insertion causes in one prompt; T counts its tokens."""
 
     prompt: Prompt
     before: np.ndarray  # received without it, (L, H, T), NaN at the inserted tokens
@@ -244,7 +245,9 @@ class OnePrompt(NamedTuple):
 def on_one_prompt(
     loaded: Loaded, plain: Prompt, prompt: Prompt, layers: Sequence[int]
 ) -> OnePrompt:
-    """Return what a prompt's insertion changes, against the plain one."""
+    """Return the changes that a prompt's insertion causes, compared with the plain
+    prompt.
+    """
     after = received_by(loaded, prompt, layers)
     before = np.full_like(after, np.nan)
     before[..., prompt.original] = received_by(loaded, plain, layers)
@@ -256,9 +259,8 @@ def on_one_prompt(
 def measure_tokens(
     loaded: Loaded, prompts: Prompts, layers: Sequence[int]
 ) -> xr.Dataset:
-    """Return the variables `tokens` of one problem.
-
-    They are what every token receives of every head of these layers.
+    """Return the variables `tokens` of one problem: the attention that every token
+    receives in every head of these layers.
     """
     by_condition = []
     for by_problem in prompts.values():

@@ -1,11 +1,11 @@
-"""What is kept of a model's measurements: a row a step here, a file in the repository.
+"""Store a model's measurements: here as one row per step, in the repository as one
+file.
 
-The rows lie in results/PROFILE/measured/MODEL (`lib.files.store`). A step's key stands
-for all settings that decide its numbers: what was measured under others is not found.
-The folder's run.json says of which weights, in which dtype and on which device they
-are.
-data/PROFILE/MODEL.nc, which the repository keeps, has all steps of a model as one, with
-rounded numbers.
+The rows are in results/PROFILE/measured/MODEL (`lib.files.store`). A step's key
+contains all settings that decide its numbers, so measurements under other settings are
+not found. The folder's run.json records the weights, dtype and device.
+data/PROFILE/MODEL.nc, which is part of the repository, has all steps of a model in one
+file, with rounded numbers.
 """
 
 import base64
@@ -29,14 +29,16 @@ from lib.prompts.problems import drawn_problem
 
 STEPS_FILE = "steps.jsonl"
 NETCDF_ENGINE = "h5netcdf"
-DIGEST = hashlib.sha256().digest_size  # bytes behind each dataset
+DIGEST = hashlib.sha256().digest_size  # bytes after each dataset
 
 
 class MeasuredSteps:
-    """The steps that were measured here of a model under a profile's settings."""
+    """The steps that were measured here, for one model under a profile's settings."""
 
     def __init__(self, profile: Profile, spec: str) -> None:
-        """Raises InputError for problems that cannot be read, or lack the example."""
+        """Raises InputError for problems that cannot be read or do not contain the
+        example.
+        """
         attention = profile.attention
         self.folder = profile.measured_in(resolve(spec).name)
         self.example = drawn_problem(
@@ -54,18 +56,18 @@ class MeasuredSteps:
         return keys
 
     def rows(self) -> dict[str, dict]:
-        """Return the rows that are there, by key."""
+        """Return the stored rows by key."""
         file = self.folder / STEPS_FILE
         rows = read(file) if file.is_file() else []
         return {row["key"]: row for row in rows}
 
     def missing(self, steps: Sequence[PlannedStep]) -> list[PlannedStep]:
-        """Return the steps that are not there."""
+        """Return the steps that are not stored."""
         rows = self.rows()
         return [step for key, step in self.wanted(steps).items() if key not in rows]
 
     def read(self, steps: Sequence[PlannedStep]) -> xr.Dataset:
-        """Return what is there of these steps, as one."""
+        """Return the stored rows of these steps as one dataset."""
         rows = self.rows()
         keys = [key for key in self.wanted(steps) if key in rows]
         together = joined([dataset_of(rows[key], self.folder) for key in keys])
@@ -76,21 +78,21 @@ class MeasuredSteps:
 
 
 def row_of(key: str, measured: xr.Dataset) -> dict:
-    """Return what a step gave as a row."""
+    """Return the row that stores a step's measurements."""
     return {"key": key, "dataset": base64.b64encode(encoded(measured)).decode()}
 
 
 def dataset_of(row: dict, folder: Path) -> xr.Dataset:
-    """Return what `row_of` made a row of, of a folder; InputError for a damaged one."""
+    """Return the dataset that a row stores; raise InputError for a damaged one."""
     return decoded(base64.b64decode(row["dataset"]), folder / STEPS_FILE)
 
 
 def of_repository(profile: Profile, spec: str) -> xr.Dataset:
-    """Return what the repository keeps of a model.
+    """Return the measurements of a model that the repository contains.
 
-    Where the profile names no example, it is the file's own: the problems that it was
-    drawn from need not be at hand. Raises InputError for a file that is damaged or was
-    measured under other settings.
+    If the profile names no example, it is the file's, so that the problems need not be
+    available. Raises InputError for a file that is damaged or was measured under other
+    settings.
     """
     path = profile.kept_measurements(resolve(spec).name)
     measured = read_measured(path)
@@ -105,7 +107,8 @@ def of_repository(profile: Profile, spec: str) -> xr.Dataset:
 
 
 def settings_of(profile: Profile, spec: str, example: str | None) -> dict[str, dict]:
-    """Return what decides a model's numbers: of all measures, and of each alone.
+    """Return the settings that decide a model's numbers: those of all measures, and of
+    each.
 
     example: the id of the problem that is drawn.
     """
@@ -125,17 +128,19 @@ def settings_of(profile: Profile, spec: str, example: str | None) -> dict[str, d
 
 
 def read_measured(path: Path) -> xr.Dataset:
-    """Return what a file holds; raises InputError for a damaged one."""
+    """Return the measurements of a file; raise InputError for a damaged one."""
     return decoded(read_bytes(path), path)
 
 
 def save_measured(path: Path, measured: xr.Dataset) -> None:
-    """Replace the file by these measurements; raises InputError."""
+    """Replace the file by these measurements; raise InputError if that fails."""
     write_whole(path, encoded(measured))
 
 
 def encoded(measured: xr.Dataset) -> bytes:
-    """Return measurements as NetCDF, each variable with its meaning, and its digest."""
+    """Return measurements as NetCDF, with a description of each variable, followed by a
+    digest.
+    """
     measured = measured.copy()
     meanings = ChainMap(*VARIABLES.values())
     encoding: dict[Hashable, dict] = {}
@@ -144,25 +149,25 @@ def encoded(measured: xr.Dataset) -> bytes:
         if values.dtype.kind == "f":
             encoding[name] = {"zlib": True, "complevel": 6, "shuffle": True}
     content = bytes(measured.to_netcdf(None, engine=NETCDF_ENGINE, encoding=encoding))
-    # NetCDF has no checksum of the whole; what follows its end is read by nobody else.
+    # NetCDF has no checksum of the file, and readers ignore what follows its end.
     return content + hashlib.sha256(content).digest()
 
 
-def decoded(content: bytes, place: Path) -> xr.Dataset:
-    """Return what `encoded` made bytes of; InputError naming the place of damaged
-    ones.
+def decoded(content: bytes, path: Path) -> xr.Dataset:
+    """Return the measurements of bytes by `encoded`; raise InputError that names the
+    file of damaged ones.
     """
     if hashlib.sha256(content[:-DIGEST]).digest() != content[-DIGEST:]:
         raise InputError(
-            f"{relative_path(place)} is damaged: delete it, and it is measured again"
+            f"{relative_path(path)} is damaged: delete it, and it is measured again"
         )
     return xr.load_dataset(io.BytesIO(content), engine=NETCDF_ENGINE).drop_encoding()
 
 
 def joined(datasets: Sequence[xr.Dataset]) -> xr.Dataset:
-    """Return datasets as one, of NaN or empty parts where none has a value.
+    """Return datasets as one, with NaN or empty strings for missing values.
 
-    Labels stand as they first come, those of ORDER in that order.
+    Labels keep the order in which they first appear, unless ORDER sorts a dimension.
     """
     labels: dict[Hashable, dict] = {}
     for dataset in datasets:
@@ -173,8 +178,8 @@ def joined(datasets: Sequence[xr.Dataset]) -> xr.Dataset:
     for dim in coords.keys() & ORDER.keys():
         coords[dim].sort(key=ORDER[str(dim)].index)
 
-    alike = []
+    aligned = []
     for dataset in datasets:
-        places = {dim: coords[dim] for dim in dataset.dims}
-        alike.append(dataset.reindex(places, fill_value={"part": ""}))
-    return xr.merge(alike, compat="no_conflicts", join="exact")
+        indexers = {dim: coords[dim] for dim in dataset.dims}
+        aligned.append(dataset.reindex(indexers, fill_value={"part": ""}))
+    return xr.merge(aligned, compat="no_conflicts", join="exact")

@@ -1,4 +1,4 @@
-"""What single heads that figures draw give each token of one prompt, the example.
+"""The attention that tokens of the example prompt receive in the heads of a figure.
 
 measured = measure(profile, "tokens")
 # a row per head, condition and token
@@ -14,7 +14,7 @@ from lib.errors import InputError
 from lib.models.names import resolve
 from lib.profiles import Attention, Figure, Panel, Profile
 
-MOST_DRAWN = 3  # heads, or layers, of a figure for which a profile names none
+MOST_DRAWN = 3  # heads, or layers, of a figure if the profile names none
 
 
 def curves(
@@ -23,12 +23,12 @@ def curves(
     figure: Figure,
     conditions: Sequence[str],
 ) -> pd.DataFrame:
-    """Return a row per token of each head that a figure draws, from left to right.
+    """Return a row for each token of each head that a figure draws, from left to right.
 
-    Its columns are model, revision, problem, layer, head, condition, position, part of
-    the prompt and what the token receives. `measured` has the `tokens` of each of the
-    profile's models. Raises InputError when a model lacks a head, or what is stored of
-    it.
+    The columns are model, revision, problem, layer, head, condition, position, part of
+    the prompt and received attention. `measured` has the `tokens` of each of the
+    profile's models. Raises InputError if a model lacks a head, or if its measurements
+    are not stored.
     """
     tables = []
     for panel in _panels(measured, profile.attention, figure):
@@ -56,9 +56,9 @@ def _panels(
 ) -> list[Panel]:
     """Return the heads that a profile names for a figure.
 
-    Where it names none, Figs. 9 and 10 have the first head of the first model: in its
-    first layers, and in layer 1. The others have heads of layer 1, for Fig. 18 the last
-    ones: several of one model, one of each of several models.
+    If it names none, Figs. 9 and 10 have the first head of the first model, in its
+    first layers and in layer 1. The other figures have heads of layer 1 (the last ones
+    in Fig. 18): several heads of a single model, or one head of each model.
     """
     if panels := attention.panels.get(figure):
         return panels
@@ -80,7 +80,7 @@ def _panels(
 def _drawn_head(
     measured: Mapping[str, xr.Dataset], panel: Panel, figure: Figure
 ) -> xr.Dataset:
-    """Return what was measured of a head. Raises InputError where there is none."""
+    """Return the measurements of a head. Raises InputError if there are none."""
     model = measured[resolve(panel.model).name]
     layers = model["layer"].values
     heads = model["head"].values

@@ -1,10 +1,10 @@
 """Tables of attention and activations over all problems: the numbers of notebooks 02
 and 04.
 
-Each takes Datasets by model and has a row per model and place: a mean over problems
-with its interval, low and high, and n. `every` takes all layers on the problems that
-went through them, instead of the first layers on all problems. `head_curves` has what
-single heads give on one prompt.
+Each function takes Datasets by model and returns a row for each model and cell (layer,
+head, condition ...): the mean over problems with its interval (low, high) and n. With
+`every`, it has all layers on the problems that passed through them, instead of the
+first layers on all problems. `head_curves` has single heads on one prompt.
 """
 
 import functools
@@ -25,17 +25,17 @@ SINK_SHARE = 30  # % of a head's attention
 def means_table(
     values: xr.DataArray, name: str = "mean", prefix: str = ""
 ) -> pd.DataFrame:
-    """Return a row per measured place of values (problem, ...).
+    """Return a row for each measured cell of values (problem, ...).
 
-    A row has the place's labels, the mean over its problems under this name, low and
-    high, behind the prefix, and n.
+    A row has the cell's labels, the mean over its problems under `name`, low and high
+    (after the prefix), and n.
     """
     others = [dim for dim in values.dims if dim != "problem"]
     places = values.stack(place=others).transpose("problem", "place")
     problems = places.problem.values
     measured = np.isfinite(places.values)
     numbers = np.full((4, places.sizes["place"]), np.nan)
-    # The places that have the same problems are estimated together.
+    # Cells with the same problems are estimated together.
     for pattern in np.unique(measured, axis=1).T:
         if not pattern.any():
             continue
@@ -51,9 +51,9 @@ def means_table(
 
 
 def of_each_model(table: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:
-    """Make a table of one model's Dataset that of a dict of them.
+    """Turn a table of one model's Dataset into a table of a dict of Datasets.
 
-    The model's name comes first and n last.
+    The column of the model comes first and n last.
     """
 
     @functools.wraps(table)
@@ -69,9 +69,10 @@ def of_each_model(table: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFr
 
 
 def layers_of(values: xr.DataArray, every: bool = False) -> xr.DataArray:
-    """Return what was measured of the trained network's first layers on all problems.
+    """Return the measurements of the trained network's first layers on all problems.
 
-    A cell may be NaN. `every` layer instead on the problems that went through all.
+    A cell may be NaN. With `every`, return all layers on the problems that passed
+    through them.
     """
     values = values.sel(network=TRAINED, drop=True).dropna("condition", how="all")
     others = [dim for dim in values.dims if dim not in ("problem", "layer")]
@@ -90,17 +91,17 @@ def heads_table(model: xr.Dataset, *, every: bool = False) -> pd.DataFrame:
 
 @of_each_model
 def layers_table(model: xr.Dataset) -> pd.DataFrame:
-    """Return lambda, the mean over heads, by condition and layer."""
+    """Return the mean of lambda over heads by condition and layer."""
     return means_table(layers_of(model["lambda"]).mean("head"), "lambda")
 
 
 @of_each_model
 def mass_table(model: xr.Dataset, *, every: bool = False) -> pd.DataFrame:
-    """Return the share of attention, in %, that the inserted tokens take, by layer.
+    """Return the share of attention, in %, that the inserted tokens receive, by layer.
 
-    It is what the original tokens after the insertion give it, the mean over heads. The
-    slashes stand beside a sentence as long and, in the first layers, beside what they
-    would take of networks that were never trained and of attention spread evenly.
+    It is the share that the original tokens after the insertion give to it, averaged
+    over heads. The slashes are compared with a sentence of the same length and, in the
+    first layers, with untrained networks and with uniform attention.
     """
     mass = POINTS * model.mass
     trained = layers_of(mass, every)
@@ -140,9 +141,9 @@ def sinks_table(model: xr.Dataset) -> pd.DataFrame:
 
 @of_each_model
 def spans_table(model: xr.Dataset) -> pd.DataFrame:
-    """Return lambda over the heads by condition, layer, and the tokens concerned.
+    """Return lambda over the heads by condition, layer and tokens.
 
-    `span` are those that receive, `query` those that give.
+    `span` are the tokens that receive attention, `query` those that give it.
     """
     by_span = model.lambda_over_heads.sel(network=TRAINED, drop=True)
     return means_table(by_span, "lambda")
@@ -150,9 +151,9 @@ def spans_table(model: xr.Dataset) -> pd.DataFrame:
 
 @of_each_model
 def affine_table(model: xr.Dataset) -> pd.DataFrame:
-    """Return R² of the maps of layer 1's outputs, each a mean over heads.
+    """Return R² of the maps of layer 1's outputs, averaged over heads.
 
-    VARIABLES say what each `map` is.
+    VARIABLES describes each `map`.
     """
     fits = model[list(VARIABLES["affine"])].sel(network=TRAINED, drop=True)
     by_map = fits.to_dataarray("map")
@@ -164,10 +165,11 @@ HISTOGRAMS = ["none", "mless", "arm"]  # conditions whose histogram is drawn
 
 @of_each_model
 def changes_table(model: xr.Dataset) -> pd.DataFrame:
-    """Return how many times as large as under none each measure of layer 1 is.
+    """Return the ratio of each measure of layer 1 to its value under none, by
+    condition.
 
-    It is a geometric mean, by condition. The problem is the unit: tests over single
-    activations, such as Levene's, would take elements for independent.
+    It is a geometric mean over problems. Problems are the units, because tests over
+    single activations, such as Levene's, would assume them to be independent.
     """
     measures = model.measures.sel(network=TRAINED, layer=1, drop=True)
     table = means_table(log_changes(measures), "ratio")
@@ -177,10 +179,10 @@ def changes_table(model: xr.Dataset) -> pd.DataFrame:
 
 
 def log_changes(measures: xr.DataArray) -> xr.DataArray:
-    """Return log(measure / the same under none) of all other conditions.
+    """Return log(measure / the same under none) for all other conditions.
 
-    A share of nothing counts as half of the smallest, of all conditions: a floor from
-    none alone would lift what ARM leaves near zero.
+    A share of zero counts as half of the smallest share under any condition; a floor
+    from none alone would raise the shares that ARM leaves near zero.
     """
     positive = measures.where(measures > 0)
     floor = positive.min(["condition", "problem"]) / 2
@@ -191,11 +193,11 @@ def log_changes(measures: xr.DataArray) -> xr.DataArray:
 
 
 def histogram_table(measured: dict[str, xr.Dataset]) -> pd.DataFrame:
-    """Return by model the histogram of the first MLP's activations.
+    """Return the histogram of the first MLP's activations by model.
 
-    A row has the middle of a bin as `activation`, and for each of HISTOGRAMS the share
-    of all activations that lie in it, in %. The outermost bins, which hold whatever
-    lies beyond, have no row.
+    A row has the centre of a bin as `activation` and, for each of HISTOGRAMS, the share
+    of all activations in the bin, in %. The outermost bins, which contain all values
+    beyond, have no row.
     """
     places = {"network": TRAINED, "condition": HISTOGRAMS, "layer": 1}
     tables = {}
@@ -210,10 +212,10 @@ def histogram_table(measured: dict[str, xr.Dataset]) -> pd.DataFrame:
 
 @of_each_model
 def classes_table(model: xr.Dataset) -> pd.DataFrame:
-    """Return the share near zero in % by condition and class of tokens in layer 1.
+    """Return the near-zero share in % by condition and class of tokens in layer 1.
 
-    Beside it stands its difference to the class `others`; n counts the problems that
-    have tokens of both.
+    It is followed by its difference to the class `others`; n counts the problems with
+    tokens of both classes.
     """
     shares = POINTS * model.classes.sel(network=TRAINED, layer=1, drop=True)
     against = shares - shares.sel({"class": OTHERS}, drop=True)

@@ -1,18 +1,18 @@
-"""From a model's name to a tokenizer and a decoder, whole or only its first layers.
+"""From a model's name to a tokenizer and a decoder, complete or only its first layers.
 
-    names          what a text such as `demo` or `org/name@main` stands for: a `Source`,
-                   with what data/models.yaml and its config.json know of the model
-    checkpoint     a folder of safetensors: its shards, what makes it unusable, and a
-                   digest that stands for it
-    hub            a whole model from the hub, or the byte ranges of its first layers
-    conversion     a GGUF model as a checkpoint in the cache
-    weights        a model with the weights of a checkpoint, or with fresh ones
-    memory         how much memory is free, a job's own limit included
-    loading        all of it, with config and tokenizer: `load`, and `Loaded`, which is
-                   what it gives
+    names          resolve a name such as `demo` or `org/name@main` to a `Source`, with
+                   the entries of data/models.yaml and of its config.json
+    checkpoint     a folder of safetensors: its shards, the checks that make it usable,
+                   and a digest of it
+    hub            download a complete model from the hub, or the byte ranges of its
+                   first layers
+    conversion     convert a GGUF model into a checkpoint in the cache
+    weights        build a model with the weights of a checkpoint, or with random ones
+    memory         the free memory, including a job's limit
+    loading        all of this with config and tokenizer: `load` returns a `Loaded`
 
-What is known of a model without its weights is known without torch, so that a mistyped
-name, a missing wheel or a head that a model lacks is refused at once.
+Properties that do not depend on weights are known without torch. So a mistyped name, a
+missing wheel or a head that the model lacks is refused at once.
 """
 
 import lazy_loader

@@ -1,6 +1,6 @@
-"""A checkpoint of transformers: a folder of config.json and safetensors shards.
+"""A checkpoint of transformers: a folder with config.json and safetensors shards.
 
-What its config says, what makes it unusable, in one line, and a digest that stands for
+Reads its config, refuses an unusable checkpoint in one line, and computes a digest of
 its weights.
 """
 
@@ -18,26 +18,27 @@ from huggingface_hub import constants
 from lib import paths
 from lib.errors import InputError
 
-SHARD_INDEX = "model.safetensors.index.json"  # in which shard each tensor lies
-ONLY_SHARD = "model.safetensors"  # where there is no index
-ADAPTER = "adapter_config.json"  # of weights that change those of another model
-# How safetensors calls what weights are quantised to.
+SHARD_INDEX = "model.safetensors.index.json"  # maps tensors to shards
+ONLY_SHARD = "model.safetensors"  # if there is no index
+ADAPTER = "adapter_config.json"  # of an adapter for another model
+# Prefixes of safetensors' names for quantised dtypes.
 QUANTISED = ("I8", "U8", "F8", "F6", "F4")
-# So many places of a file, of so many bytes each, stand for the whole.
-DIGESTED_PLACES = 512
+# The digest reads this many blocks of a file, of this many bytes each.
+DIGESTED_BLOCKS = 512
 DIGESTED_BYTES = 1 << 16
-# What of a checkpoint decides its numbers and answers, beside its shards.
+# Files of a checkpoint that decide its numbers and answers, in addition to its shards.
 DIGESTED_FILES = ("config.json", "generation_config.json", "*token*", "*.jinja")
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 
 
 @contextmanager
 def checkpoint_errors(name: str | Path, folder: Path | None = None) -> Iterator[None]:
-    """Turn what the libraries raise for an unusable checkpoint into an InputError.
+    """Turn the exceptions that libraries raise for an unusable checkpoint into an
+    InputError.
 
-    A broken file makes each library fail in its own way, tokenizers with no exception
-    class at all, so every exception counts. What speaks of the checkpoint's folder,
-    which may be one of a cache, speaks of its name.
+    A broken file makes each library fail in a different way, and tokenizers raise bare
+    Exceptions, so every exception is caught. The message has the checkpoint's name
+    instead of its folder, which may be inside a cache.
     """
     try:
         yield
@@ -54,19 +55,19 @@ def checkpoint_errors(name: str | Path, folder: Path | None = None) -> Iterator[
 
 
 def disk_full(error: BaseException) -> str | None:
-    """Return in a line what to do where an error says that a disk is full."""
+    """Return one line of advice if an error says that a disk is full, else None."""
     if not isinstance(error, OSError) or error.errno not in FULL_DISK:
         return None
     return (
         f"disk full: free space in {paths.CACHE} and {constants.HF_HUB_CACHE} and run"
-        " again; what was fetched stays"
+        " again; what was downloaded stays"
     )
 
 
 def shards_of(folder: Path) -> list[Path]:
     """Return the shards that hold a checkpoint's weights.
 
-    Raises InputError for one without safetensors.
+    Raises InputError if there are no safetensors.
     """
     shards = sorted(folder.glob("*.safetensors"))
     if not shards:
@@ -78,7 +79,7 @@ def shards_of(folder: Path) -> list[Path]:
 
 
 def has_all_shards(folder: Path) -> bool:
-    """Say whether a folder, which need not be there, holds all that its index names."""
+    """Return whether a folder exists and holds all shards that its index names."""
     index = folder / SHARD_INDEX
     if not index.is_file():
         return (folder / ONLY_SHARD).is_file()
@@ -88,8 +89,8 @@ def has_all_shards(folder: Path) -> bool:
 
 
 def require_weights(folder: Path) -> None:
-    """Raise InputError for shards that are damaged or quantised."""
-    # Not above: what is stored is planned and drawn without torch.
+    """Raise InputError if shards are damaged or quantised."""
+    # Imported here, because stored results are planned and drawn without torch.
     from safetensors import safe_open
 
     for path in shards_of(folder):
@@ -99,22 +100,24 @@ def require_weights(folder: Path) -> None:
                 if dtype.startswith(QUANTISED):
                     raise InputError(
                         f"{folder}: {name} is quantised to {dtype}, which is not"
-                        " supported: take the model that was quantised"
+                        " supported: use the original model"
                     )
 
 
 def require_whole(
     report: Mapping[str, Collection[Any]], holder: str, layers: int | None = None
 ) -> None:
-    """Raise InputError where transformers reports tensors that were not there, or have
-    another shape, which it would fill with random numbers and only a warning.
+    """Raise InputError if transformers reports tensors that were missing or have
+    another shape. It would fill these with random numbers, after only a warning.
 
-    layers: the first ones, where they alone were asked for.
+    layers: the number of first layers, if only these were requested.
     """
     for name, stored, wanted in sorted(report["mismatched_keys"]):
-        part = f" of the first {layers} layers: load the whole model" if layers else ""
+        part = (
+            f" of the first {layers} layers: load the complete model" if layers else ""
+        )
         raise InputError(
-            f"{holder} has {name} in the shape {list(stored)}, but config.json asks for"
+            f"{holder} has {name} in the shape {list(stored)}, but config.json requires"
             f" {list(wanted)}{part}"
         )
     missing = sorted(report["missing_keys"])
@@ -125,8 +128,8 @@ def require_whole(
 
 
 def require_config(folder: Path) -> None:
-    """Raise InputError for a folder that holds no checkpoint, or an adapter, also
-    beside one: whether it is meant cannot be told.
+    """Raise InputError if a folder is no checkpoint, or has an adapter in it, since it
+    is unclear whether the adapter should apply.
     """
     if (folder / ADAPTER).is_file():
         raise InputError(
@@ -137,21 +140,23 @@ def require_config(folder: Path) -> None:
 
 
 def require_layers(layers: int, total: int, holder: str) -> None:
-    """Raise InputError for first layers that a model lacks."""
+    """Raise InputError if a model has fewer layers than were requested."""
     if not 1 <= layers <= total:
-        raise InputError(f"{holder} has {total} layers; asked for the first {layers}")
+        raise InputError(
+            f"{holder} has {total} layers; the first {layers} were requested"
+        )
 
 
 def decoder_config(folder: Path) -> dict[str, Any]:
-    """Return what a folder's config.json says of the decoder.
+    """Return the decoder's part of a folder's config.json.
 
-    Raises InputError where there is none, or one that describes no model.
+    Raises InputError if there is none, or if it describes no model.
     """
     require_config(folder)
     path = folder / "config.json"
     with checkpoint_errors(path):
         config = json.loads(path.read_text(encoding="utf-8"))
-    # A multimodal model has the decoder's own config inside.
+    # A multimodal model has the decoder's config inside.
     decoder = config.get("text_config", config) if isinstance(config, dict) else None
     if not isinstance(decoder, dict):
         raise InputError(f"{path}: describes no model")
@@ -159,11 +164,11 @@ def decoder_config(folder: Path) -> dict[str, Any]:
 
 
 def weights_digest(path: Path) -> str:
-    """Return 12 hex digits that stand for a GGUF file, or for a checkpoint's shards,
-    configs and tokenizer: of files their names, sizes, and what stands at even
-    distances, so that gigabytes are not read.
+    """Return 12 hex digits that identify a GGUF file, or a checkpoint's shards, configs
+    and tokenizer.
 
-    Raises InputError for a folder that is no checkpoint.
+    The digest covers the files' names, sizes and blocks at equal distances, so that
+    gigabytes need not be read. Raises InputError for a folder that is no checkpoint.
     """
     digest = hashlib.sha256()
     files = [path]
@@ -176,7 +181,7 @@ def weights_digest(path: Path) -> str:
         digest.update(file.name.encode())
         digest.update(str(size).encode())
         with open(file, "rb") as content:
-            for place in range(0, size, max(DIGESTED_BYTES, size // DIGESTED_PLACES)):
+            for place in range(0, size, max(DIGESTED_BYTES, size // DIGESTED_BLOCKS)):
                 content.seek(place)
                 digest.update(content.read(DIGESTED_BYTES))
             content.seek(-min(DIGESTED_BYTES, size), os.SEEK_END)

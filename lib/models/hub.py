@@ -1,11 +1,12 @@
-"""A model from the hub: all of its files, or only the byte ranges of its first layers.
+"""Download a model from the hub: all of its files, or only the byte ranges of its first
+layers.
 
     folder = snapshot("Qwen/Qwen2.5-0.5B-Instruct")   # .../snapshots/<commit>
     folder = first_layers("Qwen/Qwen2.5-Math-7B", layers=3)
 
-Neither pickles nor code are fetched. Any tensor of a safetensors shard can be had by
-its byte range, which the shard's header tells: each that is needed becomes a
-safetensors file of its own. What the hub refuses is said in one line.
+Neither pickles nor code are downloaded. The header of a safetensors shard gives the
+byte range of each tensor, so each tensor that is needed becomes a separate safetensors
+file. Errors of the hub are reported in one line.
 """
 
 import json
@@ -38,9 +39,9 @@ from lib.models.checkpoint import (
 )
 
 SMALL_FILES = ["*.json", "*.txt", "*.model", "*.jinja", "*.tiktoken"]
-# The same weights once more, in other formats.
+# The same weights in other formats.
 DUPLICATES = ["*/*", "consolidated*.safetensors"]
-PIECE = 1 << 26  # bytes of a request: what a connection that breaks off may cost
+PIECE = 1 << 26  # bytes per request, which a broken connection may lose
 # Decoder layers are recognised by name, whatever the family: model.layers.12.,
 # transformer.h.0.
 LAYER = re.compile(r"(?:^|\.)(?:layers|h|blocks)\.(\d+)\.")
@@ -59,7 +60,7 @@ UNREACHABLE = (
 
 @contextmanager
 def hub_errors(repo: str, revision: str | None = None) -> Iterator[None]:
-    """Turn what the hub refuses into an InputError; what is not the hub's stays."""
+    """Turn the hub's errors into an InputError; other exceptions pass unchanged."""
     try:
         yield
     except InputError:
@@ -67,22 +68,24 @@ def hub_errors(repo: str, revision: str | None = None) -> Iterator[None]:
     except Exception as error:
         refused: BaseException = error
         if isinstance(error, errors.LocalEntryNotFoundError):
-            # Of what is not here either the hub's own reason is told.
+            # If the file is not cached either, report the hub's reason.
             refused = error.__cause__ or error
         reason = _refusal(repo, revision, refused)
         if variable := unusable_variable():
-            reason = reason or f"{repo}: cannot be fetched: {variable}"
+            reason = reason or f"{repo}: cannot be downloaded: {variable}"
         if not reason:
             raise
         raise InputError(reason) from error
 
 
 def _refusal(repo: str, revision: str | None, error: BaseException) -> str | None:
-    """Return in one line why an exception hinders a fetch; None for any other."""
+    """Return in one line why an exception prevents a download; None for other
+    exceptions.
+    """
     if isinstance(error, UNREACHABLE):
         return (
-            f"{repo}: cannot be fetched, {constants.ENDPOINT} does not answer or"
-            " HF_HUB_OFFLINE is set; what was fetched stays: try again later, or give a"
+            f"{repo}: cannot be downloaded, {constants.ENDPOINT} does not answer or"
+            " HF_HUB_OFFLINE is set; downloaded files stay: try again later, or give a"
             " local folder, or a model that is in the cache already"
         )
     match error:
@@ -109,9 +112,9 @@ def _refusal(repo: str, revision: str | None, error: BaseException) -> str | Non
 
 
 def snapshot(repo: str, revision: str | None = None, weights: bool = True) -> Path:
-    """Return the folder, named after its commit, of the whole model.
+    """Download a complete model and return its folder, which is named after the commit.
 
-    Without `weights` it holds all but these. Raises InputError.
+    Without `weights`, all other files are downloaded. Raises InputError.
     """
     patterns = SMALL_FILES.copy()
     if weights:
@@ -128,12 +131,11 @@ def snapshot(repo: str, revision: str | None = None, weights: bool = True) -> Pa
 
 
 def first_layers(repo: str, layers: int, revision: str | None = None) -> Path:
-    """Return a checkpoint folder, named after its commit, whose weights are those of
-    the embedding and the first layers alone.
+    """Return a checkpoint folder, named after its commit, that has only the embedding
+    and the first layers.
 
-    Where the hub's cache has the model whole, it is the cache's own. A fetch that
-    breaks off goes on after its last tensor when it is called again. Raises
-    InputError.
+    If the hub's cache has the complete model, that folder is returned. An interrupted
+    download continues after its last tensor. Raises InputError.
     """
     small = snapshot(repo, revision, weights=False)
     require_layers(layers, decoder_config(small).get("num_hidden_layers", layers), repo)
@@ -151,12 +153,12 @@ def first_layers(repo: str, layers: int, revision: str | None = None) -> Path:
 
 
 def layers_folder(repo: str, commit: str, layers: float) -> Path:
-    """Return the folder in which first layers lie once they are fetched."""
+    """Return the folder in which downloaded first layers are stored."""
     return paths.CACHE / "tensors" / repo / f"layers-{layers}" / commit
 
 
 def needed_tensors(names: Iterable[str], layers: int) -> set[str]:
-    """Return which tensors belong to the decoder's embedding, first layers or final
+    """Return the names of tensors of the decoder's embedding, first layers and final
     norm.
     """
     needed = set()
@@ -168,15 +170,15 @@ def needed_tensors(names: Iterable[str], layers: int) -> set[str]:
 
 
 def _fetch(repo: str, commit: str, layers: int, folder: Path) -> None:
-    """Write a safetensors file of each tensor that is needed and not yet there, and the
-    index of all.
+    """Download each needed tensor that is missing into a safetensors file, and write
+    the index.
     """
-    disable_progress_bars()  # the hub's own, of its headers
+    disable_progress_bars()  # of the hub's library, for headers
     shards = HfApi().get_safetensors_metadata(repo, revision=commit)
     needed = needed_tensors(shards.weight_map, layers)
     files = {}
     for number, name in enumerate(sorted(needed)):
-        files[name] = f"{number}.safetensors"  # its own could lead elsewhere
+        files[name] = f"{number}.safetensors"  # the tensor's name could contain a path
     with tqdm(desc=repo, total=len(needed), unit="tensor") as bar:
         for shard, header in shards.files_metadata.items():
             url = hf_hub_url(repo, shard, revision=commit)
@@ -189,9 +191,9 @@ def _fetch(repo: str, commit: str, layers: int, folder: Path) -> None:
 
 
 def _write(path: Path, name: str, tensor: TensorInfo, url: str, begin: int) -> None:
-    """Write a safetensors file of one tensor, at once or not at all.
+    """Write a safetensors file of one tensor atomically.
 
-    url, begin: the shard that it lies in, and where numbers begin there.
+    url, begin: the shard that contains it, and the offset of the shard's numbers.
     """
     start, stop = (begin + offset for offset in tensor.data_offsets)
     entry = {
@@ -211,11 +213,11 @@ def _write(path: Path, name: str, tensor: TensorInfo, url: str, begin: int) -> N
 
 
 def _bytes(url: str, start: int, stop: int) -> bytes:
-    """Return a byte range of a file on the hub, which is asked for again where the
-    connection breaks off.
+    """Return a byte range of a file on the hub, and request it again if the connection
+    breaks.
 
-    Raises InputError where another range comes, of a file that is damaged or from a
-    server that sends whole files only.
+    Raises InputError if another range arrives, because the file is damaged or the
+    server sends only complete files.
     """
     headers = build_hf_headers()
     headers["Range"] = f"bytes={start}-{stop - 1}"
@@ -223,7 +225,7 @@ def _bytes(url: str, start: int, stop: int) -> bytes:
     hf_raise_for_status(response)
     if len(response.content) != stop - start:
         raise InputError(
-            f"{url}: not the bytes that were asked for: the file is damaged, or its"
-            " server sends whole files only; fetch the whole model with `hf download`"
+            f"{url}: not the bytes that were requested: the file is damaged, or its"
+            " server sends only complete files; fetch the model with `hf download`"
         )
     return response.content

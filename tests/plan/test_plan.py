@@ -238,4 +238,4 @@ def test_that_no_hub_answers_is_said_before_torch_is_imported(profile_file, tmp_
         env=os.environ | elsewhere,
     )
     (line,) = done.stderr.splitlines()
-    assert line.startswith(f"error: {OPEN}, {GATED}: cannot be fetched, http://127")
+    assert line.startswith(f"error: {OPEN}, {GATED}: cannot be downloaded, http://127")

@@ -81,5 +81,5 @@ def test_a_hub_that_stays_silent_is_given_up_in_seconds(hub, monkeypatch, refuse
         point_at(f"http://127.0.0.1:{silent.getsockname()[1]}", monkeypatch)
         begun = time.monotonic()
         message = refused(lambda: files_of(card(OPEN)))
-    assert message.startswith(f"{OPEN}: cannot be fetched, http")
+    assert message.startswith(f"{OPEN}: cannot be downloaded, http")
     assert time.monotonic() < begun + 3 * HUB_SECONDS
