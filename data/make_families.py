@@ -29,7 +29,7 @@ import xarray as xr
 
 from lib import progress
 from lib.errors import InputError
-from lib.evaluation.of_profile import RECORDED, recorded_settings
+from lib.evaluation.parts import RECORDED, parts_of_profile
 from lib.evaluation.pass_rates import is_divided, scored_draws
 from lib.evaluation.records import FIELDS, NEXT_TOKEN_FIELDS, SCORE_FIELDS, frame
 from lib.files.store import RUN, first_difference, read, read_run
@@ -181,7 +181,7 @@ def require_settings(part: str, stores: list[Path]) -> None:
     """Raise InputError for a store that was made with other settings than the profile
     has now.
     """
-    settings = recorded_settings(load_profile("families"), part)
+    settings = parts_of_profile(load_profile("families"))[part].recorded()
     for store in stores:
         if not (store / RUN).is_file():
             continue
@@ -196,7 +196,7 @@ def record(part: str) -> None:
     """Record with what settings a part was made: readers compare a profile's with
     them.
     """
-    settings = recorded_settings(load_profile("families"), part)
+    settings = parts_of_profile(load_profile("families"))[part].recorded()
     path = FOLDER / RECORDED
     recorded = json.loads(path.read_text()) if path.is_file() else {}
     write_json(path, recorded | {part: settings})

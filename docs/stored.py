@@ -18,7 +18,7 @@ from lib.claims.claim import Claim, load_claims
 from lib.claims.verdict import Verdict, stored_verdicts
 from lib.errors import InputError
 from lib.evaluation import answer_tables
-from lib.evaluation.of_profile import stored_rows
+from lib.evaluation.parts import parts_of_profile
 from lib.figures.tables import triples
 from lib.measurement.run import measure
 from lib.profiles import (
@@ -197,7 +197,7 @@ def by_processor() -> SimpleNamespace:
     """
     families = load_profile("families")
     answers = evaluation.answers(families, "draws").processor
-    scored = stored_rows(families, "draw_scores").processor
+    scored = parts_of_profile(families)["draw_scores"].stored().processor
     return SimpleNamespace(
         answers=len(answers),
         on_gpu=int(answers.str.startswith("NVIDIA").sum()),

@@ -16,9 +16,10 @@ import yaml
 from lib import paths
 from lib.claims.verdict import read_verdicts, totals
 from lib.errors import InputError
-from lib.evaluation import of_profile
+from lib.evaluation.parts import parts_of_profile
 from lib.measurement.page_prompt import measure_prompts
 from lib.measurement.run import measure
+from lib.measurement.variables import MEASURED_PARTS
 from lib.plan import fetch, make_plan, refuse, summary
 from lib.profiles import PARTS, Profile, profile_names
 
@@ -114,15 +115,11 @@ def _prepare(need: str, profile: Profile, fresh: bool) -> None:
     """Compute what the notebooks would, but with bars; what is there already takes no
     time.
     """
-    if need in ("likelihood", "ablations"):
-        of_profile.scores(profile, need)
-    elif need == "draw_scores":
-        of_profile.draws(profile)
-    elif need in ("main", "draws", *PARTS):
-        of_profile.answers(profile, need)
-    else:
+    if need in MEASURED_PARTS:
         # Once begun anew, what the repository has is not read.
         measure(profile, need, stored=not fresh)
+    elif part := parts_of_profile(profile).get(need):
+        part.complete()
 
 
 def _set_environment() -> None:

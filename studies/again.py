@@ -24,7 +24,7 @@ import pandas as pd
 
 from benchmarks.measuring import machine
 from lib import evaluation
-from lib.evaluation.of_profile import stored_rows
+from lib.evaluation.parts import parts_of_profile
 from lib.evaluation.records import frame
 from lib.files.store import read
 from lib.paths import DATA
@@ -78,7 +78,7 @@ def main() -> None:
     families = load_profile("families")
     if options.part == "draw_scores":
         rows = pd.DataFrame(read(*options.folder.glob("scores*.jsonl")))
-        table = scores_compared(stored_rows(families, options.part), rows)
+        table = scores_compared(parts_of_profile(families)[options.part].stored(), rows)
         keep(SCORES_AGAIN, table.reset_index())
         return
     first = evaluation.answers(families, options.part)

@@ -10,7 +10,7 @@ import xarray as xr
 from hand_written import keep, record
 
 from lib import paths
-from lib.evaluation.of_profile import recorded_settings
+from lib.evaluation.parts import parts_of_profile
 from lib.evaluation.records import SCORE_FIELDS, shared_settings
 from lib.files.store import read
 from lib.files.whole import write_json
@@ -197,7 +197,7 @@ def test_a_part_is_recorded_with_the_settings_that_its_runs_were_made_with(
     script.require_settings("main", [run])
     script.record("main")
     recorded = json.loads((tmp_path / "families" / "settings.json").read_text())
-    assert recorded == {"main": recorded_settings(families, "main")}
+    assert recorded == {"main": parts_of_profile(families)["main"].recorded()}
 
     write_json(run / "run.json", {"settings": settings | {"max_new_tokens": 9}})
     message = refused(script.require_settings, "main", [run])

@@ -60,8 +60,8 @@ likelihood | --max-solution-tokens 7 | settings.max_solution_tokens
 reproduce | --only 1,02 | notebooks
 reproduce | --fresh | fresh
 reproduce | --model org/m | name attention.models attention.panels accuracy.models
-reproduce | --limit 3 | name attention.limit accuracy.limit PARTS
-reproduce | --name mine | name
+reproduce | --limit 3 | name larger attention.limit accuracy.limit PARTS
+reproduce | --name mine | name larger
 reproduce | --dtype bfloat16 | name attention.dtype accuracy.dtype
 reproduce | --engine vllm | name accuracy.engine
 reproduce | --workers 2 | accuracy.workers
@@ -97,7 +97,9 @@ def settings_of(monkeypatch):
 
     def keep(**values):
         for name, value in values.items():
-            if isinstance(value, Profile):
+            if name == "larger":
+                settings[name] = value and value.name
+            elif isinstance(value, Profile):
                 keep(**dict(value))
             elif isinstance(value, BaseModel):
                 keep(**{f"{name}.{field}": inner for field, inner in value})

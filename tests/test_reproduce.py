@@ -11,7 +11,7 @@ import yaml
 
 from lib import paths, reproduce
 from lib.__main__ import main
-from lib.evaluation import of_profile
+from lib.evaluation.parts import DrawScoresPart, Part
 from lib.files.whole import write_json
 from lib.plan import Plan
 from lib.profiles import PARTS, load_profile
@@ -34,13 +34,16 @@ def runs(monkeypatch, tmp_path):
     def execute(notebook, executed, parameters, **options):
         calls.append((Path(notebook).stem, parameters))
 
+    def complete(part):
+        calls.append(("part", part.name))
+
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
     monkeypatch.setattr(reproduce, "make_plan", keeping("plan", Plan([], [], 0)))
     monkeypatch.setattr(papermill, "execute_notebook", execute)
     monkeypatch.setattr(reproduce, "measure", keeping("measure"))
     monkeypatch.setattr(reproduce, "measure_prompts", keeping("prompts"))
-    for name in ("answers", "scores", "draws"):
-        monkeypatch.setattr(of_profile, name, keeping(name))
+    for kind in (Part, DrawScoresPart):
+        monkeypatch.setattr(kind, "complete", complete)
     monkeypatch.setattr(reproduce, "read_verdicts", lambda profile: [])
 
     def begin(name, only, fresh=False):
@@ -64,11 +67,8 @@ def test_what_a_notebook_needs_is_planned_and_computed_once_before_it_starts(run
         ("measure", "controls", True),
         ("02_meaningless_effect", {"profile": "families"}),
         ("measure", "activations", True),
-        *[("answers", part) for part in ("main", *PARTS)],
-        ("scores", "likelihood"),
-        ("scores", "ablations"),
-        ("answers", "draws"),
-        ("draws",),
+        *[("part", name) for name in ("main", "comparisons", "direct")],
+        *[("part", name) for name in ("likelihood", "draws", "draw_scores")],
         ("07_does_it_help", {"profile": "families"}),
         ("prompts", True),
     ]

@@ -26,7 +26,7 @@ from lib.claims.rule import (
     parts_of,
 )
 from lib.claims.verdict import Control, Estimate, Verdict
-from lib.evaluation import of_profile
+from lib.evaluation.parts import answers, draws, scores
 from lib.measurement.run import measure
 from lib.measurement.variables import TRAINED, UNIFORM, UNTRAINED
 from lib.profiles import PARTS, Profile
@@ -46,14 +46,14 @@ def gather(profile: Profile) -> dict[str, dict[str, Any]]:
 
     The models whose attention is measured come first.
     """
-    answers = [of_profile.answers(profile, part) for part in ("main", *PARTS)]
+    answered = [answers(profile, part) for part in ("main", *PARTS)]
     measured = measure(profile, "attention", "activations", "controls")
     tables = {
-        "scores": of_profile.scores(profile),
-        "ablations": of_profile.scores(profile, "ablations"),
-        "draws": of_profile.draws(profile),
+        "scores": scores(profile),
+        "ablations": scores(profile, "ablations"),
+        "draws": draws(profile),
     }
-    return by_model(profile, measured, answers, tables)
+    return by_model(profile, measured, answered, tables)
 
 
 def by_model(

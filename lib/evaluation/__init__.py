@@ -4,7 +4,7 @@ and say what it shows.
     answers = evaluation.answers(profile, "fillers")  # stored, or generated now
     answer_tables.summarise(answers)
 
-    of_profile       what a profile asks for, by part, as it is stored or computed now
+    parts            what a profile asks for, by part, as it is stored or computed now
     run              completes and grades what a folder lacks: `evaluate`
     records          settings that decide a run's numbers, and fields of its rows
     wanted           every completion that a run asks for; what all keys and rows share
@@ -20,6 +20,6 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "of_profile": ["answers", "draws", "scores"],
+        "parts": ["answers", "draws", "scores"],
     },
 )

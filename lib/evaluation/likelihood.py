@@ -12,7 +12,7 @@ are multiplied by 0.
 
 import functools
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any, cast
@@ -60,13 +60,17 @@ BEFORE_ANSWER = "The final answer is $\\boxed{"
 
 
 def likelihoods(
-    settings: Likelihood, filler: Filler, seed: int, folder: Path
+    settings: Likelihood,
+    filler: Filler,
+    seed: int,
+    folder: Path,
+    known: Sequence[dict] = (),
 ) -> pd.DataFrame:
     """Score the solutions and answers that `folder` lacks, each kept at once, then
     return the run's rows, in the order of a growing sample.
 
-    Raises InputError for a problem without a solution, a text without room in the
-    context, and other settings there.
+    Scores that are `known` are taken over. Raises InputError for a problem without a
+    solution, a text without room in the context, and other settings there.
     """
     problems = solved_problems(settings.problems, settings.limit, seed)
 
@@ -76,17 +80,20 @@ def likelihoods(
 
     shared = shared_settings(settings, filler, seed)
     make = next_token_rows if settings.next_token else _plain_rows
-    rows = score_models(settings, folder, shared, wanted_of, make)
+    rows = score_models(settings, folder, shared, wanted_of, make, known)
     return pd.DataFrame(rows, columns=score_fields(settings))
 
 
-def score_draws(settings: Likelihood, answers: Path, folder: Path) -> pd.DataFrame:
+def score_draws(
+    settings: Likelihood, answers: Path, folder: Path, known: Sequence[dict] = ()
+) -> pd.DataFrame:
     """Score the answers in one folder as far as another lacks that, each kept at once,
     then return all answers to the problems, as `scored_draws` has them.
 
-    Filler, seed, format and temperature are those of the answers. Raises InputError for
-    answers that were not drawn from a whole distribution, or are of other problems,
-    models or weights than `settings` name.
+    Filler, seed, format and temperature are those of the answers. Scores that are
+    `known` are taken over. Raises InputError for answers that were not drawn from a
+    whole distribution, or are of other problems, models or weights than `settings`
+    name.
     """
     drawn_with = read_run(answers)
     _require_probabilities(answers, drawn_with)
@@ -120,7 +127,7 @@ def score_draws(settings: Likelihood, answers: Path, folder: Path) -> pd.DataFra
 
     shared = run_settings(settings.problems, filler, drawn_with["seed"])
     shared |= {name: drawn_with[name] for name in DECIDING[PassRates]}
-    scored = score_models(settings, folder, shared, wanted_of, _plain_rows)
+    scored = score_models(settings, folder, shared, wanted_of, _plain_rows, known)
     names = [resolve(spec).name for spec in settings.models]
     scores = pd.DataFrame(scored, columns=DRAW_SCORE_FIELDS)
     own = drawn[drawn["model"].isin(names)]
@@ -133,22 +140,25 @@ def score_models(
     shared: dict,
     wanted_of: Callable[[Loaded], Texts],
     rows_of: Callable[[Loaded, Texts, Texts], Generator[dict, None, None]],
+    known: Sequence[dict] = (),
 ) -> list[dict]:
     """Score with each model what `folder` lacks of what is wanted of it, each kept at
     once; return the rows of all that is wanted, in its order.
 
     shared: the settings that every row of the folder shares. `rows_of` yields the rows
-    of texts that are missing among all that are wanted. A text that is refused leaves
-    no new folder behind. The weights are read where something is missing.
+    of texts that are missing among all that are wanted; those that are `known` are
+    taken over. A text that is refused leaves no new folder behind. The weights are read
+    where something is missing.
     """
     require_same(folder, shared)
     rows: list[dict] = []
     for spec in settings.models:
-        known = load_without_weights(spec, dtype=settings.dtype, fetch=False)
-        wanted = wanted_of(known)
+        loaded = load_without_weights(spec, dtype=settings.dtype, fetch=False)
+        wanted = wanted_of(loaded)
         with opened(folder, shared, versions(), file=SCORES) as store:
-            make = functools.partial(_scored, known, wanted, rows_of)
-            store.fill(wanted, make, known.name, "score")
+            store.take_over(wanted, known)
+            make = functools.partial(_scored, loaded, wanted, rows_of)
+            store.fill(wanted, make, loaded.name, "score")
             scored = store.everything()
         rows += [scored[key] for key in wanted]
     return rows

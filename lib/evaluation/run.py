@@ -5,7 +5,7 @@ A run goes on where an earlier one stopped.
 
 import contextlib
 import functools
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -58,9 +58,10 @@ def evaluate(
     seed: int,
     folder: Path,
     shard: tuple[int, int] = WHOLE,
+    known: Sequence[dict] = (),
 ) -> pd.DataFrame:
     """Complete and grade what `folder` lacks, each kept at once, and return all of it,
-    a row per completion in a fixed order.
+    a row per completion in a fixed order. Rows that are `known` are taken over.
 
     Shard (i, n) completes every n-th one into a file of its own; the answers are those
     of all shards so far. Raises PartlyDone at the end for prompts that got no answer,
@@ -85,6 +86,8 @@ def evaluate(
 
     failed = 0
     with opened(folder, settings, environment, shard, file=COMPLETIONS) as store:
+        for _, wanted in wanted_of_models:
+            store.take_over(wanted, known)
         if any(store.missing(wanted) for _, wanted in wanted_of_models):
             (Path(folder) / SUMMARY).unlink(missing_ok=True)
         for loaded, wanted in wanted_of_models:

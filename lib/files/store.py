@@ -15,7 +15,14 @@ import fcntl
 import json
 import os
 import sys
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import (
+    Callable,
+    Collection,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
@@ -136,6 +143,13 @@ class Store:
         """Return what no shard has of the wanted rows."""
         known = self.everything()
         return {key: item for key, item in wanted.items() if key not in known}
+
+    def take_over(self, wanted: Collection[str], rows: Iterable[dict]) -> None:
+        """Write those of the rows whose keys are wanted and that no shard has."""
+        missing = set(wanted) - self.everything().keys()
+        for row in rows:
+            if row["key"] in missing:
+                self.append(row)
 
     def fill(
         self,

@@ -13,7 +13,7 @@ import hashlib
 import io
 import json
 from collections import ChainMap
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from pathlib import Path
 
 import xarray as xr
@@ -25,7 +25,7 @@ from lib.measurement.variables import ORDER, VARIABLES, VERSIONS, PlannedStep
 from lib.models.names import arm_for, resolve
 from lib.paths import relative_path
 from lib.profiles import Profile
-from lib.prompts.problems import drawn_problem
+from lib.prompts.problems import drawn_problem, is_within, sample_ids
 
 STEPS_FILE = "steps.jsonl"
 NETCDF_ENGINE = "h5netcdf"
@@ -48,12 +48,14 @@ class MeasuredSteps:
 
     def wanted(self, steps: Sequence[PlannedStep]) -> dict[str, PlannedStep]:
         """Return steps by the keys of their rows."""
-        keys = {}
-        for step in steps:
-            own = self.settings[step.measure]
-            key = settings_key(step=step, all=self.settings["all"], own=own)
-            keys[key] = step
-        return keys
+        return {self.key(step): step for step in steps}
+
+    def key(self, step: PlannedStep, everywhere: dict | None = None) -> str:
+        """Return the key of a step's row, or what it would be with other settings of
+        all measures.
+        """
+        own = self.settings[step.measure]
+        return settings_key(step=step, all=everywhere or self.settings["all"], own=own)
 
     def rows(self) -> dict[str, dict]:
         """Return the stored rows by key."""
@@ -96,14 +98,30 @@ def of_repository(profile: Profile, spec: str) -> xr.Dataset:
     """
     path = profile.kept_measurements(resolve(spec).name)
     measured = read_measured(path)
-    example = profile.attention.example or measured.example
-    if json.loads(measured.settings) != settings_of(profile, spec, example):
+    attention = profile.attention
+    example = attention.example or measured.example
+    settings = settings_of(profile, spec, example)
+    was = json.loads(measured.settings)
+    limit, stored_limit = attention.limit, was["all"].get("limit")
+    if limit != stored_limit and is_within(limit, stored_limit):
+        measured = cut(measured, sample_ids(attention.problems, limit, profile.seed))
+        measured.attrs["settings"] = json.dumps(settings)
+        was["all"]["limit"] = limit
+    if was != settings:
         command = f"python -m lib reproduce {profile.options} --fresh"
         raise InputError(
             f"{path} was measured under other settings than {profile.name} has now:"
             f" {command}"
         )
     return measured
+
+
+def cut(measured: xr.Dataset, ids: Collection[str]) -> xr.Dataset:
+    """Return what was measured on these problems; histograms are of all problems."""
+    if "problem" not in measured.dims:
+        return measured
+    kept = [name for name in measured.problem.values if name in ids]
+    return measured.sel(problem=kept)
 
 
 def settings_of(profile: Profile, spec: str, example: str | None) -> dict[str, dict]:

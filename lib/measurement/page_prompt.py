@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from lib import paths
 from lib.errors import InputError
 from lib.files.whole import write_whole
 from lib.models.names import resolve
@@ -39,7 +38,10 @@ def prompt_file(profile: Profile, model: str) -> Path | None:
     """Return what was measured of the prompt on a model: here, else what the repository
     has. It is None where neither is.
     """
-    for folder in (profile.results, paths.DATA / profile.name):
+    folders = [profile.results, profile.kept]
+    if profile.larger:
+        folders.append(profile.larger.results)  # whatever problems were measured
+    for folder in folders:
         file = _file_in(folder, profile, model)
         if file.is_file():
             return file

@@ -13,17 +13,19 @@ from collections.abc import Sequence
 
 import xarray as xr
 
-from lib.files.store import opened
+from lib.files.store import opened, read_run
 from lib.measurement.datasets import (
     STEPS_FILE,
     MeasuredSteps,
+    cut,
+    dataset_of,
     of_repository,
     row_of,
 )
 from lib.measurement.variables import MEASURED_PARTS, STEPS, PlannedStep
 from lib.models.names import resolve
 from lib.profiles import Profile
-from lib.prompts.problems import load_problems
+from lib.prompts.problems import load_problems, sample_ids
 
 
 def measure(
@@ -46,17 +48,22 @@ def measure(
         if stored and profile.has_stored(name):
             datasets[name] = of_repository(profile, spec)
         else:
-            datasets[name] = _completed(profile, spec, steps)
+            datasets[name] = _completed(profile, spec, steps, stored)
     return datasets
 
 
-def _completed(profile: Profile, spec: str, steps: Sequence[PlannedStep]) -> xr.Dataset:
-    """Return what steps give of a model; what is missing of it is measured.
+def _completed(
+    profile: Profile, spec: str, steps: Sequence[PlannedStep], stored: bool
+) -> xr.Dataset:
+    """Return what steps give of a model; what is missing of it is measured, or cut from
+    a larger run that is stored.
 
     Raises InputError where other steps here are of other weights, or were measured in
     another dtype or on another device.
     """
     here = MeasuredSteps(profile, spec)
+    if stored and profile.larger and here.missing(steps):
+        _take_over(here, MeasuredSteps(profile.larger, spec), profile, steps)
     if here.missing(steps):
         from lib.measurement import networks  # and with it torch
 
@@ -73,3 +80,32 @@ def _completed(profile: Profile, spec: str, steps: Sequence[PlannedStep]) -> xr.
         finally:
             networks.free()
     return here.read(steps)
+
+
+def _take_over(
+    here: MeasuredSteps,
+    larger: MeasuredSteps,
+    profile: Profile,
+    steps: Sequence[PlannedStep],
+) -> None:
+    """Cut missing steps out of those of the larger run, if it has all their problems.
+
+    What was measured here of other weights, or on another device, stays alone.
+    """
+    rows = larger.rows()
+    if not rows:
+        return
+    provenance = read_run(larger.folder)
+    if here.rows() and read_run(here.folder) != provenance:
+        return
+    attention = profile.attention
+    ids = sample_ids(attention.problems, attention.limit, profile.seed)
+    sizes = {False: len(ids), True: min(len(ids), attention.map_problems or len(ids))}
+    with opened(here.folder, provenance, file=STEPS_FILE) as store:
+        for key, step in store.missing(here.wanted(steps)).items():
+            row = rows.get(here.key(step, larger.settings["all"]))
+            if row is None:
+                continue
+            dataset = cut(dataset_of(row, larger.folder), ids)
+            if dataset.sizes.get("problem", sizes[step.deep]) == sizes[step.deep]:
+                store.append(row_of(key, dataset))

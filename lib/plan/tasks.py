@@ -1,6 +1,6 @@
 """What a run of a profile computes: prompts by part and model, and what is stored."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from itertools import groupby
 from math import inf
 from operator import attrgetter
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from lib.evaluation.of_profile import is_stored, stored_rows
+from lib.evaluation.parts import Part, parts_of_profile
 from lib.evaluation.pass_rates import is_divided
 from lib.measurement.datasets import MeasuredSteps, of_repository
 from lib.measurement.variables import STEPS, PlannedStep
@@ -44,15 +44,9 @@ def tasks_of(profile: Profile, fresh: bool) -> Iterator[Task]:
         if attention.map_problems or not deep:
             for spec in attention.models:
                 yield from _measured(profile, steps, spec, fresh)
-    for part, section in profile.parts.items():
-        rows = stored_rows(profile, part)
-        for spec in section.models:
-            if is_stored(profile, part):
-                # However little it is: nothing is added to it.
-                own = int((rows["model"] == resolve(spec).name).sum())
-                yield Task(part, spec, own, own, section.dtype)
-            else:
-                yield _asked(profile, part, spec, rows, fresh)
+    parts = parts_of_profile(profile)
+    for part in parts.values():
+        yield from _asked(part, parts, fresh)
 
 
 def _measured(
@@ -92,32 +86,39 @@ def _measured(
     )
 
 
-def _asked(
-    profile: Profile, part: str, spec: str, rows: pd.DataFrame, fresh: bool
-) -> Task:
-    """Return what a part of the answers or scores asks of a model.
+def _asked(part: Part, parts: Mapping[str, Part], fresh: bool) -> Iterator[Task]:
+    """Yield what a part of the answers or scores asks of each model.
 
-    rows: those of the part that are stored.
+    parts: all of the profile, of which `draws` says which answers need scores.
     """
-    section = profile.parts[part]
+    section = part.section
+    if part.is_kept():
+        # However few they are: nothing is added to them.
+        models = part.stored()["model"]
+        for spec in section.models:
+            own = int((models == resolve(spec).name).sum())
+            yield Task(part.name, spec, own, own, section.dtype)
+        return
+
     levels = section.levels if isinstance(section, Accuracy) else None
-    problems = load_problems(section.problems, section.limit, profile.seed, levels)
+    problems = load_problems(section.problems, section.limit, part.seed, levels)
     conditions = section.conditions
     if isinstance(section, Likelihood):
         longest = section.max_solution_tokens * TOKEN_CHARACTERS
         problems = [item for item in problems if len(item.solution) <= longest]
         conditions = [*conditions, *section.at_once]
-        texts = len(problems)
-    else:
-        texts = len(problems) * section.samples
-    if part == "draw_scores":
-        texts *= len(HALVES)
-        if not fresh:
-            # Which of them need no score is known once they are drawn.
-            drawn = _of_these(stored_rows(profile, "draws"), spec, HALVES, problems)
-            texts -= int((~is_divided(drawn)).sum())
-    stored = 0 if fresh else len(_of_these(rows, spec, conditions, problems))
-    return Task(part, spec, texts * len(conditions), stored, section.dtype)
+    rows = part.found()
+    for spec in section.models:
+        texts = len(problems) * getattr(section, "samples", 1)
+        if part.name == "draw_scores":
+            texts *= len(HALVES)
+            if not fresh:
+                # Which of them need no score is known once they are drawn.
+                drawn = parts["draws"].found()
+                drawn = _of_these(drawn, spec, HALVES, problems)
+                texts -= int((~is_divided(drawn)).sum())
+        stored = 0 if fresh else len(_of_these(rows, spec, conditions, problems))
+        yield Task(part.name, spec, texts * len(conditions), stored, section.dtype)
 
 
 def _of_these(

@@ -120,6 +120,10 @@ def run_profile(profile: str, model=None, limit=None, name=None, **how: Any) -> 
     changes.pop("workers", None)  # which change no result
     if changes:
         content["name"] = _name(base, **changes)
+        content["larger"] = None
+        takes_less = changes.keys() <= {"limit", "model", "name"}
+        if takes_less and changes.get("model", base.models[0]) in base.models:
+            content["larger"] = (base.larger or base).model_dump(exclude={"larger"})
     return validated(Profile, content, f"profile {profile}, overridden")
 
 

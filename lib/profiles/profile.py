@@ -24,7 +24,12 @@ from lib.profiles.sections import (
     PassRates,
 )
 from lib.prompts.conditions import Condition, Filler
-from lib.prompts.problems import drawn_problem, load_problems, solved_problems
+from lib.prompts.problems import (
+    drawn_problem,
+    is_within,
+    load_problems,
+    solved_problems,
+)
 
 # A profile's name is that of a folder.
 FOLDER_NAME = r"^\w[\w.-]{0,79}$"
@@ -55,6 +60,12 @@ class Profile(Settings):
     )
     pass_rates: PassRates | None = Field(
         None, description="which answers are drawn, scored and weighted; none if null"
+    )
+
+    larger: "Profile | None" = Field(
+        None,
+        description="the profile of which this run takes fewer problems or models, and"
+        " whose results it uses; none if null",
     )
 
     @field_validator("ablations")
@@ -91,7 +102,7 @@ class Profile(Settings):
     @property
     def kept(self) -> Path:
         """Where the repository keeps what a profile of its own gave."""
-        return paths.DATA / self.name
+        return paths.DATA / (self.larger or self).name
 
     @property
     def figures(self) -> Path:
@@ -122,9 +133,15 @@ class Profile(Settings):
         """Whether the repository has a model's measurements, none of them begun anew
         here.
         """
-        if self.measured_in(model).is_dir():
+        if self.measured_in(model).is_dir() or not self.is_within_larger:
             return False
         return self.kept_measurements(model).is_file()
+
+    @property
+    def is_within_larger(self) -> bool:
+        """Whether the larger profile, if there is one, measures all of the problems."""
+        larger = (self.larger or self).attention
+        return is_within(self.attention.limit, larger.limit)
 
     @property
     def stored(self) -> bool:

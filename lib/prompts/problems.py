@@ -10,18 +10,21 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple, TypeVar
 
 from huggingface_hub import HfApi
 from pydantic import BeforeValidator, ConfigDict, Field, NonNegativeInt
 
 from lib import paths
 from lib.errors import InputError, Settings, unknown, unusable_variable, validated
-from lib.files.whole import digits_of, json_lines, write_whole
+from lib.files.whole import digits_of, json_lines, read_text, write_whole
 from lib.paths import DATA
 from lib.prompts.conditions import Condition
 
 EMBEDDED = DATA / "embedded.jsonl"
+# Id and level of each problem of MATH-500, in its order: enough to draw a sample of
+# what is stored if the texts are not at hand.
+MATH500_LIST = DATA / "math500.csv"
 MATH500 = "HuggingFaceH4/MATH-500"
 MATH500_REVISION = "6e4ed1a2a79af7d8630a6b768ec859cb5af4d3be"
 # What `digest` gives for the 500 problems of that revision, in the hub's order.
@@ -83,6 +86,15 @@ class Problem(Settings):
     level: Annotated[NonNegativeInt, BeforeValidator(_level_number)] = 0
 
 
+class Listed(NamedTuple):
+    """A problem as a sample is drawn of it: without its text."""
+
+    id: str
+    level: int
+
+
+AnyProblem = TypeVar("AnyProblem", Problem, Listed)
+
 # Where a sentence of a worked solution ends.
 SENTENCE_END = re.compile(r"(?<=[.!?])\s")
 
@@ -126,6 +138,35 @@ def load_problems(
                 f"{source} has no problem of level {' or '.join(map(str, levels))}"
             )
     return problems if limit is None else stratified_sample(problems, limit, seed)
+
+
+def sample_ids(
+    source: str | Path,
+    limit: int | None,
+    seed: int,
+    levels: Sequence[int] | None = None,
+) -> set[str]:
+    """Return the ids of the problems that `load_problems` draws; MATH-500 itself is not
+    read for them.
+    """
+    of_levels = [
+        one for one in _listed(source) if levels is None or one.level in levels
+    ]
+    return {one.id for one in sampling_order(of_levels, seed)[:limit]}
+
+
+def is_within(limit: int | None, larger: int | None) -> bool:
+    """Return whether a sample of this limit lies in one of another; None draws all."""
+    return larger is None or (limit is not None and limit <= larger)
+
+
+def _listed(source: str | Path) -> list[Listed]:
+    """Return the problems of a source without their texts."""
+    if source != "math500":
+        return [Listed(one.id, one.level) for one in load_problems(source)]
+    _, *lines = read_text(MATH500_LIST).splitlines()
+    rows = [line.split(",") for line in lines]
+    return [Listed(name, int(level)) for name, level in rows]
 
 
 def solved_problems(
@@ -217,7 +258,7 @@ def _rank(problem_id: str, seed: int) -> bytes:
     return hashlib.sha256(f"{seed}:{problem_id}".encode()).digest()
 
 
-def sampling_order(problems: list[Problem], seed: int) -> list[Problem]:
+def sampling_order(problems: list[AnyProblem], seed: int) -> list[AnyProblem]:
     """Return the problems in the order in which a growing stratified sample takes them
     in.
     """

@@ -21,7 +21,7 @@ from markupsafe import Markup
 
 from lib import paths
 from lib.claims.verdict import Verdict, about, models_of, read_verdicts
-from lib.evaluation.of_profile import stored_rows
+from lib.evaluation.parts import parts_of_profile
 from lib.files.whole import read_text, read_yaml, write_whole
 from lib.measurement.page_prompt import FILLERS, prompt_file
 from lib.models.names import resolve
@@ -94,7 +94,7 @@ def packed_prompts(profile: Profile) -> dict[str, str]:
 
 def turned_pair(profile: Profile) -> pd.Series | None:
     """Return the shortest pair of answers that the slashes turned right or wrong."""
-    answers = stored_rows(profile)
+    answers = parts_of_profile(profile)["main"].stored()
     first = answers[answers["sample"] == 0]
     without = first[first.condition == "none"]
     slashes = first[first.condition == "mless"]

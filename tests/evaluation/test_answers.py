@@ -8,12 +8,14 @@ import yaml
 from hand_written import keep, record
 
 from lib import evaluation, paths
-from lib.evaluation import likelihood, of_profile, run
+from lib.evaluation import likelihood, run
+from lib.evaluation.parts import RECORDED, parts_of_profile
 from lib.evaluation.records import shared_settings
 from lib.files.whole import write_json
 from lib.models.names import resolve
-from lib.profiles import Likelihood, PassRates, Profile, load_profile
+from lib.profiles import Likelihood, PassRates, Profile, load_profile, run_profile
 from lib.prompts.conditions import Filler
+from lib.prompts.problems import MATH500_LIST, sample_ids
 
 DEMO = load_profile("demo")
 SPECS = ["gemma-3-270m", "demo"]
@@ -23,7 +25,7 @@ GEMMA, SMOL = (resolve(spec).name for spec in SPECS)
 def test_what_is_not_stored_is_asked_for_as_the_profile_says(monkeypatch):
     asked = []
 
-    def ask(*given):
+    def ask(*given, known):
         asked.append(given)
         return pd.DataFrame({"key": ["a"]})
 
@@ -99,20 +101,48 @@ def test_a_whole_run_comes_first_then_the_repository_then_what_a_run_has_so_far(
 ):
     keep(mine.results / f"{here}-1-of-2.jsonl", [text("first")])
     keep(mine.results / f"{here}-2-of-2.jsonl", [text("second")])
-    assert of_profile.stored_rows(mine, part).key.tolist() == ["first", "second"]
-    assert not of_profile.is_stored(mine, part)
+    stored = parts_of_profile(mine)[part]
+    assert stored.stored().key.tolist() == ["first", "second"]
+    assert not stored.is_kept()
 
     # What the repository has is told of the profile's models, in its order.
     rows = [text("a", "stranger"), text("b", SMOL), text("c", GEMMA)]
     keep(paths.DATA / "mine" / f"{there}.jsonl.gz", rows)
-    recorded = {part: of_profile.recorded_settings(mine, part)}
-    write_json(paths.DATA / "mine" / of_profile.RECORDED, recorded)
-    assert of_profile.stored_rows(mine, part).key.tolist() == ["c", "b"]
-    assert of_profile.is_stored(mine, part)
+    write_json(paths.DATA / "mine" / RECORDED, {part: stored.recorded()})
+    assert stored.stored().key.tolist() == ["c", "b"]
+    assert stored.is_kept()
 
     write_json((mine.results / here).parent / "summary.json", [])
-    assert of_profile.stored_rows(mine, part).key.tolist() == ["first", "second"]
-    assert not of_profile.is_stored(mine, part)
+    assert stored.stored().key.tolist() == ["first", "second"]
+    assert not stored.is_kept()
+
+
+def test_a_smaller_sample_and_fewer_models_are_found_in_what_is_stored():
+    families = load_profile("families")
+    every = evaluation.answers(families, "direct")
+    one_model = {"model": SPECS[0], "limit": 20}
+    for changes in ({"limit": 20}, {"limit": 5}, one_model):
+        smaller = run_profile("families", **changes)
+        section = smaller.parts["direct"]
+        assert not smaller.results.exists()
+        sample = sample_ids("math500", changes["limit"], families.seed)
+        is_asked = every.problem_id.isin(sample)
+        is_asked &= every.model.isin([resolve(spec).name for spec in section.models])
+        found = evaluation.answers(smaller, "direct")
+        assert found.key.tolist() == every.key[is_asked].tolist()
+        assert found.problem_id.nunique() == changes["limit"]
+    # Of a larger sample or another dtype the repository has nothing.
+    for changes in ({"limit": 400}, {"limit": 5, "dtype": "float16"}):
+        parts = parts_of_profile(run_profile("families", **changes))
+        assert not parts["main"].is_kept()
+
+
+def test_the_list_of_math_500_has_the_levels_of_what_is_stored():
+    stored = evaluation.answers(load_profile("families"), "draws")
+    listed = [line.split(",") for line in MATH500_LIST.read_text().splitlines()[1:]]
+    levels = {name: int(level) for name, level in listed}
+    assert len(levels) == len(listed) == 500
+    assert dict(zip(stored.problem_id, stored.level, strict=True)) == levels
 
 
 # What the families' rows were not made with, and the name that a refusal gives it.
@@ -121,7 +151,7 @@ seed | 1 | seed
 filler.mless | "!" | filler.mless
 filler.length | 7 | filler.length
 accuracy.format | plain | format
-accuracy.limit | 7 | limit
+accuracy.limit | 351 | limit
 accuracy.conditions | [none, mless, "mless:3"] | conditions
 accuracy.max_new_tokens | 99 | max_new_tokens
 accuracy.dtype | bfloat16 | dtype
@@ -135,7 +165,7 @@ pass_rates.max_new_tokens | 99 | max_new_tokens
 """
 READERS = [
     ("accuracy", evaluation.answers),
-    ("accuracy", of_profile.stored_rows),
+    ("accuracy", lambda profile: parts_of_profile(profile)["main"].stored()),
     ("likelihood", evaluation.scores),
     ("pass_rates", evaluation.draws),
 ]
@@ -158,5 +188,5 @@ def test_a_run_that_was_begun_with_other_settings_is_refused(mine, refused):
     settings = shared_settings(mine.accuracy, Filler(), seed=5)
     keep(mine.results / "completions.jsonl", [text("a")])
     write_json(mine.results / "run.json", {"settings": settings})
-    message = refused(of_profile.stored_rows, mine)
+    message = refused(parts_of_profile(mine)["main"].stored)
     assert message.endswith("seed = 5, not 0: use another folder, or delete this one")

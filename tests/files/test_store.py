@@ -57,6 +57,16 @@ def test_reopened_store_resumes_and_the_first_row_of_a_key_counts(tmp_path):
     assert run["settings"]["layers"] == [1, 2]
 
 
+def test_wanted_rows_that_another_run_has_are_taken_over_once(tmp_path):
+    elsewhere = [{"key": "a", "x": 1}, {"key": "b", "x": 2}, {"key": "c", "x": 3}]
+    with opened(tmp_path, SETTINGS) as store:
+        store.append({"key": "a", "x": 0})
+        store.take_over({"a": None, "b": None, "d": None}, elsewhere)
+        assert list(store.missing({"a": None, "b": None, "d": None})) == ["d"]
+    rows = read(tmp_path / "completions.jsonl")
+    assert rows == [{"key": "a", "x": 0}, {"key": "b", "x": 2}]
+
+
 def test_of_several_files_the_first_row_of_a_key_counts(tmp_path):
     files = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
     for file in files:

@@ -19,7 +19,7 @@ from lib.measurement import datasets, networks, run, variables
 from lib.measurement.datasets import STEPS_FILE, MeasuredSteps, joined, save_measured
 from lib.measurement.run import measure
 from lib.profiles import load_profile, run_profile
-from lib.prompts.problems import load_problems
+from lib.prompts.problems import load_problems, sample_ids
 
 NAME = "tiny-llama"
 
@@ -223,6 +223,32 @@ def test_what_the_repository_keeps_is_used_where_nothing_was_measured_here(
     assert not profile.stored
     found = measure(profile, "activations")[NAME]
     assert set(found) == set(variables.VARIABLES["activations"])
+
+
+def test_a_smaller_run_is_cut_from_what_the_repository_keeps(whole, kept, profile):
+    smaller = changed(profile, limit=1)
+    smaller = smaller.model_copy(update={"larger": profile, "name": "less"})
+    assert smaller.stored
+    found = measure(smaller)[NAME]
+    (first,) = sample_ids("embedded", 1, profile.seed)
+    xr.testing.assert_equal(found, whole.drop_vars("shape").sel(problem=[first]))
+    larger = changed(profile, limit=3).model_copy(update={"larger": profile})
+    assert not larger.stored
+
+
+def test_a_smaller_run_is_cut_from_a_larger_one_that_was_measured_here(profile, steps):
+    measured = measure(profile)[NAME]
+    before = len(steps())
+    smaller = changed(profile, limit=1, example=measured.example)
+    smaller = smaller.model_copy(update={"larger": profile, "name": "less"})
+    found = measure(smaller)[NAME]
+    assert len(steps()) == before
+    (first,) = sample_ids("embedded", 1, profile.seed)
+    expected = measured.sel(problem=[first])
+    xr.testing.assert_equal(found, expected[list(found)])
+    # Begun anew it is measured, on one problem of its own.
+    measure(smaller.model_copy(update={"name": "anew"}), "attention", stored=False)
+    assert len(steps()) > before
 
 
 def test_what_the_repository_keeps_of_other_settings_or_damaged_is_refused(

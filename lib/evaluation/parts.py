@@ -1,0 +1,271 @@
+"""The parts of a profile that are answered or scored: what of them is stored, and the
+rest computed.
+
+    parts = parts_of_profile(profile)
+    parts["fillers"].stored()    # a DataFrame of the rows that there are
+    parts["fillers"].complete()  # of all rows; what is missing is answered now
+    answers(profile, "fillers")  # the same, for a profile that may lack the part
+
+A part's rows come from a whole run in results/, else from the repository, else from
+what the run in results/ has so far. The repository's rows are enough for a part that
+asks for a smaller sample, fewer conditions or fewer models. A run computes no row that
+the repository or the profile's larger run has under its key. Rows that were made with
+other settings than the profile's are refused. Stored rows are read without the
+libraries that run a network.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from lib import paths
+from lib.errors import InputError
+from lib.evaluation.pass_rates import scored_draws
+from lib.evaluation.records import (
+    DRAW_SCORE_FIELDS,
+    SCORE_FIELDS,
+    SUMMARY,
+    frame,
+    score_fields,
+    shared_settings,
+)
+from lib.files.store import RUN, first_difference, read, read_run, require_same
+from lib.files.whole import read_text
+from lib.models.names import resolve
+from lib.profiles import Accuracy, Profile
+from lib.prompts.problems import is_within, sample_ids
+
+# What the repository's rows of each part were made with, beside them.
+RECORDED = "settings.json"
+# Settings for which the keys of rows stand: in results/ rows of several may lie side by
+# side.
+IN_KEYS = {"format", "dtype", "levels"}
+# What a run was asked for.
+ASKED = {"models", "limit", "conditions"}
+
+
+class Part:
+    """A part of a profile: its section, its settings, and where its rows lie.
+
+    `name` is main, one of PARTS, or draws, the answers that are weighted.
+    """
+
+    stem = "completions"
+    kept_in = "answers/{}"  # of the folder that the repository keeps of a profile
+
+    def __init__(self, profile: Profile, name: str) -> None:
+        self.name = name
+        self.section = profile.parts[name]
+        self.seed = profile.seed
+        self.filler = profile.filler
+        self.settings = shared_settings(self.section, self.filler, self.seed)
+        self.models = [resolve(spec).name for spec in self.section.models]
+        self.folder = profile.results if name == "main" else profile.results / name
+        self.kept = profile.kept
+        larger = profile.larger
+        self.larger = type(self)(larger, name) if larger else None
+
+    def is_kept(self) -> bool:
+        """Return whether the part is the repository's: then nothing runs for it."""
+        if (self.folder / SUMMARY).is_file() or not self._files():
+            return False
+        # A smaller run is computed if the repository's rows do not suffice; a profile
+        # of the repository is refused.
+        return not (self.larger and self._difference())
+
+    def rows(self) -> list[dict]:
+        """Return the stored rows of the part's models, in their order.
+
+        Raises InputError if they were made with other settings.
+        """
+        if self.is_kept():
+            rows = self._kept_rows()
+        else:
+            require_same(self.folder, self.settings)
+            rows = self.here()
+        rows = [row for row in rows if row["model"] in self.models]
+        return sorted(rows, key=lambda row: self.models.index(row["model"]))
+
+    def known(self) -> list[dict]:
+        """Return the rows that a run takes over if it asks for their keys: those of the
+        repository and of the profile's larger run, made with the same settings.
+        """
+        rows = []
+        if self._files():
+            asked = (IN_KEYS | ASKED) - self.settings.keys()
+            recorded = {"problems": self.settings["problems"], **self._recorded()}
+            made_with = {n: recorded[n] for n in recorded if n not in asked}
+            if made_with == self.settings:
+                rows += read(*self._files())
+        larger = self.larger
+        is_begun = larger is not None and (larger.folder / RUN).is_file()
+        if larger and is_begun and read_run(larger.folder) == self.settings:
+            rows += larger.here()
+        return rows
+
+    def here(self) -> list[dict]:
+        """Return the rows that the run in results/ has, of all its shards."""
+        return read(*sorted(self.folder.glob(f"{self.stem}*.jsonl")))
+
+    def stored(self) -> pd.DataFrame:
+        """Return the table of the stored rows."""
+        return self.table(self.rows())
+
+    def found(self) -> pd.DataFrame:
+        """Return the table of the stored rows and of those that a run takes over."""
+        rows = {row["key"]: row for row in [*self.rows(), *self.known()]}
+        return self.table(list(rows.values()))
+
+    def table(self, rows: Sequence[dict]) -> pd.DataFrame:
+        """Return rows as `frame` has them, under the conditions that are asked for."""
+        conditions = [str(condition) for condition in self.section.conditions]
+        return frame([row for row in rows if row["condition"] in conditions], self.name)
+
+    def complete(self) -> pd.DataFrame:
+        """Return all rows of the part; what is not stored is computed, in results/."""
+        if self.is_kept():
+            return self.stored()
+        return self._computed()
+
+    def recorded(self) -> dict:
+        """Return what the repository records of a part that is made now."""
+        settings = self.settings | self.section.model_dump(
+            include=IN_KEYS | ASKED, exclude_none=True
+        )
+        del settings["problems"]  # a name, for which the digest stands
+        return settings
+
+    def _computed(self) -> pd.DataFrame:
+        from lib.evaluation.run import evaluate
+
+        made = evaluate(
+            self.section, self.filler, self.seed, self.folder, known=self.known()
+        )
+        return made.assign(part=self.name)
+
+    def _files(self) -> list[Path]:
+        """Return the files in which the repository has the rows."""
+        return sorted(self.kept.glob(f"{self.kept_in.format(self.name)}.jsonl.gz"))
+
+    def _recorded(self) -> dict:
+        every_part = json.loads(read_text(self.kept / RECORDED))
+        return every_part.get(self.name, {})
+
+    def _difference(self) -> str:
+        """Return the first setting for which the repository's rows do not suffice."""
+        was, now = self._recorded(), self.recorded()
+        for name in ("models", "conditions"):
+            if set(now[name]) <= set(was.get(name, ())):
+                was[name] = now[name]
+        if is_within(now.get("limit"), was.get("limit")):
+            was["limit"] = now.get("limit")
+            now["limit"] = now.get("limit")
+        return first_difference(was, now)
+
+    def _kept_rows(self) -> list[dict]:
+        """Return the repository's rows, of the problems that the part samples."""
+        if difference := self._difference():
+            kept = paths.relative_path(self.kept)
+            raise InputError(
+                f"{kept} was made with {self.name}: {difference}: give the profile"
+                " another name, under which it is computed anew"
+            )
+        rows = read(*self._files())
+        limit = self.section.limit
+        if limit is None or limit == self._recorded().get("limit"):
+            return rows
+        levels = self.section.levels if isinstance(self.section, Accuracy) else None
+        sample = sample_ids(self.section.problems, limit, self.seed, levels)
+        return [row for row in rows if row["problem_id"] in sample]
+
+
+class LikelihoodPart(Part):
+    """The part likelihood or ablations: the scores of gold solutions and answers."""
+
+    stem = "scores"
+    kept_in = "{}/*"
+
+    def table(self, rows: Sequence[dict]) -> pd.DataFrame:
+        """Return a row per text that was scored."""
+        return pd.DataFrame(rows, columns=score_fields(self.section))
+
+    def _computed(self) -> pd.DataFrame:
+        from lib.evaluation.likelihood import likelihoods
+
+        return likelihoods(
+            self.section, self.filler, self.seed, self.folder, known=self.known()
+        )
+
+
+class DrawScoresPart(LikelihoodPart):
+    """The part `draw_scores`: scores of the answers of the part `draws`.
+
+    Complete, its table is that of `lib.evaluation.pass_rates.scored_draws`.
+    """
+
+    kept_in = "draws/*"
+
+    def __init__(self, profile: Profile, name: str) -> None:
+        super().__init__(profile, name)
+        self.draws = Part(profile, "draws")
+
+    def table(self, rows: Sequence[dict]) -> pd.DataFrame:
+        """Return a row per answer and condition."""
+        return pd.DataFrame(rows, columns=DRAW_SCORE_FIELDS)
+
+    def complete(self) -> pd.DataFrame:
+        """Return all answers with their scores, which are drawn and scored as far as
+        they are not stored.
+        """
+        drawn = self.draws.complete()
+        if self.draws.is_kept() and self.is_kept():
+            return scored_draws(drawn, self.stored())
+        from lib.evaluation.likelihood import score_draws
+
+        scoring = self.section.scoring
+        return score_draws(scoring, self.draws.folder, self.folder, self.known())
+
+
+KINDS = {
+    "likelihood": LikelihoodPart,
+    "ablations": LikelihoodPart,
+    "draw_scores": DrawScoresPart,
+}
+
+
+def parts_of_profile(profile: Profile) -> dict[str, Part]:
+    """Return the parts of a profile that are answered or scored, by name."""
+    return {name: KINDS.get(name, Part)(profile, name) for name in profile.parts}
+
+
+def answers(profile: Profile, part: str = "main") -> pd.DataFrame:
+    """Return the completions of a part, as `frame` has them, stored or answered now;
+    none if the profile lacks it.
+
+    Raises InputError for what is stored with other settings.
+    """
+    if part not in profile.parts:
+        return frame([], part)
+    return Part(profile, part).complete()
+
+
+def scores(profile: Profile, part: str = "likelihood") -> pd.DataFrame:
+    """Return the scores of a part, likelihood or ablations: a row per text, stored or
+    scored now; none if the profile lacks it.
+    """
+    if part not in profile.parts:
+        return pd.DataFrame(columns=SCORE_FIELDS)
+    return LikelihoodPart(profile, part).complete()
+
+
+def draws(profile: Profile) -> pd.DataFrame | None:
+    """Return the answers that are weighted, with log p under each condition, as
+    `lib.evaluation.pass_rates.scored_draws` has them.
+
+    None if the profile asks for none.
+    """
+    if profile.pass_rates is None:
+        return None
+    return DrawScoresPart(profile, "draw_scores").complete()
