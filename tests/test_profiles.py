@@ -11,6 +11,7 @@ from lib import paths
 from lib.grading.answer import last_box
 from lib.models.names import known_models
 from lib.profiles import (
+    Accuracy,
     check,
     load_profile,
     overrides,
@@ -210,7 +211,7 @@ README = (paths.ROOT / "README.md").read_text(encoding="utf-8")
 # The profile and the problem that the README gives as an example.
 MINE = README.partition("```yaml\nname: mine")[2].partition("```")[0]
 MINE = f"name: mine{MINE}".replace("org/name", "tiny-llama")
-(PROBLEM,) = re.findall(r"(?m)^`({\"unique_id.*})`", README)
+(PROBLEM,) = re.findall(r"(?m)^{\"unique_id.*}$", README)
 
 
 @pytest.fixture
@@ -251,12 +252,17 @@ def test_a_profile_of_ones_own_is_read_again_but_not_under_a_shipped_name(
 
 def test_a_command_asks_for_a_run_as_it_can_be_asked_for_again(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
-    mine = run_profile("demo", limit=3, name="mine")
+    mine = run_profile("demo", limit=3, name="demo-mine")
     assert load_profile("demo").options == "--profile demo"
     assert mine.options == "with the same options"
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "profile.yaml").write_text(yaml.safe_dump(mine.model_dump()))
+    (tmp_path / mine.name).mkdir()
+    file = tmp_path / mine.name / "profile.yaml"
+    file.write_text(yaml.safe_dump(mine.model_dump()))
     assert load_profile(mine.options.removeprefix("--profile ")) == mine
+
+
+def test_problems_of_an_unknown_level_can_be_asked_for():
+    assert Accuracy(models=["demo"], levels=[0]).levels == [0]
 
 
 def test_a_variation_is_the_accuracy_run_with_a_few_settings_of_its_own():

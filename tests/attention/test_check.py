@@ -9,7 +9,7 @@ from transformers.masking_utils import create_chunked_causal_mask
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from lib.attention import function
-from lib.attention.check import check_attention
+from lib.attention.check import CHECK_TOKENS, check_attention
 from lib.errors import InputError
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
@@ -58,7 +58,7 @@ def test_masks_in_chunks_and_weights_of_nan_are_refused(llama, monkeypatch):
     llama.config.attention_chunk_size = 4
     with pytest.raises(InputError, match="llama masks its attention in a way"):
         check_attention(llama)
-    llama.model.layers[1].mlp.up_proj.weight.data[0, 0] = torch.nan
+    llama.model.embed_tokens.weight.data[CHECK_TOKENS] = torch.inf  # of the last token
     with pytest.raises(
         InputError, match="weights of this llama model give NaN or infinity"
     ):

@@ -69,6 +69,13 @@ def test_later_layers_are_averaged_where_a_problem_went_through_them():
     assert row.estimate.effect == pytest.approx(1.2)
 
 
+def test_layers_are_compared_with_the_first_by_their_numbers():
+    lam = np.ones((30, 3, 2)) * [[0.5], [0.8], [0.9]]
+    values = values_of(CLAIMS["layer-1-most"], lambdas(lam, 30, layers=3))[0]
+    differences = values.mean("problem").values
+    assert differences == pytest.approx([0.3, 0.4])
+
+
 def test_accuracies_are_compared_over_the_problems_of_a_part_that_both_answered():
     under_mless = right(5, 10) + right(20, 20)
     evidence = answers(none=right(10, 40), mless=under_mless)

@@ -129,7 +129,7 @@ def test_a_change_of_likelihood_is_told_as_a_share_of_the_worked_examples_gain()
 def test_a_claim_is_told_of_a_model_that_can_test_it_or_was_asked(evidence, model):
     (judged,) = judge([CLAIMS["dilution"]], evidence)
     assert judged.model == model
-    assert bool(judged.n) == (judged.reason is None)
+    assert bool(judged.n) == (judged.reason is None) == (judged.effect is not None)
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,8 @@ def test_the_axis_stays_where_it_is_under_another_filler():
 
 def test_dots_are_the_heads_and_a_ring_is_the_chosen_one():
     _, heads = draw()
-    _, first, second, ring = heads.lines
+    no_change, first, second, ring = heads.lines
+    assert no_change.get_ydata() == [1, 1]
     assert first.get_ydata().tolist() == [0.5, 1.1]
     assert second.get_ydata().tolist() == [0.9, 2.4]
     assert np.ravel(ring.get_ydata()).tolist() == [1.1]

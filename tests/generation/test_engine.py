@@ -18,7 +18,7 @@ from lib.arm.settings import Arm
 from lib.attention.function import attending
 from lib.attention.steps import Step
 from lib.generation import transformers
-from lib.generation.cache import SlotCache
+from lib.generation.cache import SlotCache, prefill
 from lib.generation.transformers import choose
 from lib.generation.writer import Request, Sampling, engine_class
 
@@ -65,6 +65,14 @@ def generated(model, request, new_tokens):
         do_sample=False,
     )
     return whole[0, ids.shape[1] :].tolist()
+
+
+def test_prompts_may_share_their_first_token_alone(tiny):
+    rows = [[7, 30, 12, 45], [7, 9, 1, 77]]
+    _, logits = prefill(tiny.model, rows, [range(3, 4)] * 2)
+    for row, together in zip(rows, logits, strict=True):
+        _, alone = prefill(tiny.model, [row], [range(4)])
+        torch.testing.assert_close(together, alone[-1])
 
 
 @pytest.mark.parametrize("arm", [None, Arm(c=1.0), CODE], ids=str)

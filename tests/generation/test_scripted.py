@@ -198,6 +198,17 @@ def test_rows_of_one_batch_end_by_themselves(scripted, ids):
         assert alone[request.key] == together[request.key]
 
 
+def test_rows_that_end_in_one_step_leave_and_the_one_between_goes_on(scripted, ids):
+    script = chain(START, END) | chain(BOXED_START, *ids(" \\boxed{7}"), END)
+    requests = [
+        Request(str(number), [number, last])
+        for number, last in enumerate((START, BOXED_START, START))
+    ]
+    together = scripted(script).complete(*requests)
+    texts = [together[key].text for key in "012"]
+    assert texts == ["", " \\boxed{7}", ""]
+
+
 def test_a_prompt_fits_when_all_that_may_follow_it_does(scripted, ids):
     engine = scripted(chain(START, END))
     room = CONTEXT - 10 - len(ids(ELICITATION)) - 3

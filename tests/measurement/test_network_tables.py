@@ -18,6 +18,7 @@ from lib.measurement.network_tables import (
     layers_table,
     log_changes,
     mass_table,
+    spans_table,
 )
 from lib.measurement.variables import UNIFORM, UNTRAINED
 from lib.statistics.intervals import interval
@@ -59,6 +60,14 @@ def test_the_first_layers_have_all_problems_and_every_layer_those_that_reached_i
     every = layers_of(lam, every=True)
     assert every.problem.values == ["b"]
     assert every.layer.size == 3
+
+
+def test_spans_are_those_of_the_trained_network():
+    lam = np.ones((2, 2, 2, 1, len(SPANS), len(QUERIES)))
+    lam[0] = 0.5
+    networks = ["trained", f"{UNTRAINED} 1"]
+    table = spans_table(measured({"lambda_over_heads": lam}, network=networks))
+    assert set(table["lambda"]) == {0.5}
 
 
 def test_heads_and_layers_have_the_mean_over_problems_and_its_interval():

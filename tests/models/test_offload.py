@@ -9,7 +9,8 @@ from families import FAMILIES, on_cpu, save, spread
 from lib.arm.moving import installed
 from lib.attention.function import attending, hiding
 from lib.attention.received import received_attention
-from lib.models import memory
+from lib.models import memory, weights
+from lib.prompts.batches import batch_tokens
 
 IDS = torch.tensor([5, 17, 3, 88, 41, 9, 60, 2, 33, 71])
 SPAN = slice(2, 5)
@@ -79,6 +80,13 @@ def test_a_part_of_the_weights_may_be_in_memory(family, tmp_path, on_disk, capsy
     torch.testing.assert_close(
         logits(loaded.model), logits(whole.model), rtol=0, atol=1e-6
     )
+
+
+def test_of_a_second_gpu_its_memory_is_asked_for(monkeypatch):
+    free = {"cuda:1": 10, "cpu": 30}
+    monkeypatch.setattr(memory, "free_memory", free.get)
+    assert weights._memory_for_weights("cuda:1") == {1: 5, "cpu": 15}
+    assert batch_tokens("cuda:1") == batch_tokens("cuda") > batch_tokens("cpu")
 
 
 def test_what_fits_into_half_of_free_memory_is_there_whole(tiny_llama, on_disk, capsys):

@@ -212,7 +212,8 @@ def test_what_there_is_no_room_for_in_memory_is_said_first(
 ):
     monkeypatch.setattr(sizes, "free_memory", lambda *_: left)
     assert main(["plan", "--profile", str(profile_file)]) == code
-    first, *_, last = capsys.readouterr().out.splitlines()
+    first, *lines, last = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line.split()[:2] == [GATED, "all"]]
     refusal = f"refused: {OPEN} needs 2.5 GB of memory, 2.0 GB are free"
     assert (first == refusal) == (code == 2)
     assert last.startswith("Plan: 0.0 GB to fetch, 198 prompts")

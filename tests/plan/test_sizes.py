@@ -8,7 +8,7 @@ import pytest
 from hub_server import point_at
 
 from lib.models.hub import first_layers, snapshot
-from lib.models.names import HUB_SECONDS, card, known_models, resolve
+from lib.models.names import HUB_SECONDS, card, config_folder, known_models, resolve
 from lib.plan.sizes import files_of, shape_of
 
 OPEN = "org/open"
@@ -42,6 +42,15 @@ def test_of_a_model_on_the_hub_the_size_is_told_and_no_weights_are_sent(hub):
     assert hub.sent_weights == 0
     # A config of its own is read where data/models.yaml has none.
     assert shape_of(card(OPEN)).whole == pytest.approx(stored / 4, rel=0.1)
+
+
+def test_of_two_shards_one_that_is_here_is_not_fetched_again(hub):
+    folder = hub.root / OPEN
+    first = (folder / "model.safetensors").rename(folder / "model-1.safetensors")
+    (folder / "model-2.safetensors").write_bytes(b"x" * 1000)
+    here = config_folder(card(OPEN)) / first.name
+    here.write_bytes(first.read_bytes())
+    assert files_of(card(OPEN)) == (1000, first.stat().st_size)
 
 
 def test_what_is_fetched_is_here_and_the_hub_is_not_asked_for_it_again(hub):
