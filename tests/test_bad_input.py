@@ -36,7 +36,8 @@ FILES = {
     "broken.jsonl": f"{PROBLEM}\n{{half\n",
     "empty.jsonl": "",
     "deep.jsonl": "[" * 100_000,
-    "twice.yaml": PROFILE + "  limit: 2\n  limit: 3\n",
+    # Of a model that cannot be had, so that nothing runs if one limit is taken.
+    "twice.yaml": PROFILE.replace("[demo]", "[a/b]") + "  limit: 2\n  limit: 3\n",
     "object.yaml": "name: !!python/object:os.system x\n",
     # What pandas writes for nothing, a key that every gold needs, and a list of rows.
     "blank.jsonl": '{"problem": "2+3?", "answer": ""}',

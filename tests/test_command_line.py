@@ -17,9 +17,9 @@ ROOT = paths.ROOT
 
 PROFILE = """
 name: tiny
-description: completions that take seconds
+description: all of it takes seconds
 attention: {{models: [{model}], limit: 3, map_problems: 2}}
-accuracy: {{models: [{model}], limit: 6, max_new_tokens: 100, batch_size: 1}}
+accuracy: {{models: [{model}], limit: 6, max_new_tokens: 9}}
 """
 
 

@@ -224,11 +224,12 @@ TEXTS = (
 )
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
-@given(problem=TEXTS, format=st.sampled_from(FORMATS), length=st.integers(2, 60))
-def test_original_tokens_stay_for_any_problem(tokenizer, problem, format, length):
-    for condition in CONDITIONS:
-        checked(tokenizer, problem, condition, format, Filler(length=length))
+@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+@given(TEXTS, st.sampled_from(CONDITIONS), st.sampled_from(FORMATS), st.integers(2, 60))
+def test_original_tokens_stay_for_any_problem(
+    tokenizer, problem, condition, format, length
+):
+    checked(tokenizer, problem, condition, format, Filler(length=length))
 
 
 def test_a_filler_with_a_special_token_is_refused(demo, refused):
