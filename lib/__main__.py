@@ -142,9 +142,17 @@ def _judge(profile: Profile) -> None:
     from lib.claims.judging import gather, judge
     from lib.claims.verdict import totals, verdicts_as_text, write_verdicts
 
+    if not profile.stored:
+        print(
+            f"what {paths.relative_path(profile.results)} lacks is measured first:"
+            f" python -m lib plan {profile.options} says how much; --profile families"
+            " judges stored numbers alone",
+            file=sys.stderr,
+        )
     verdicts = judge(load_claims(), gather(profile))
     print(verdicts_as_text(verdicts))
-    print(f"{totals(verdicts)}; {write_verdicts(profile, verdicts)}")
+    path = write_verdicts(profile, verdicts)
+    print(f"The paper's literal claims: {totals(verdicts)}. All verdicts: {path}")
 
 
 def _checked(overrides: Overrides) -> Profile:

@@ -79,7 +79,7 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
         # For the page: no notebook reads it.
         measure_prompts(profile, stored=not fresh)
     if any(notebook.stem == SHOWS_VERDICTS for notebook in notebooks):
-        print(f"Claims by verdict: {totals(read_verdicts(profile))}")
+        print(f"The paper's literal claims: {totals(read_verdicts(profile))}")
     seconds = time.monotonic() - started
     print(f"Done in {seconds:.0f} s. Figures: {profile.figures}", flush=True)
 
