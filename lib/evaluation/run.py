@@ -35,7 +35,6 @@ from lib.generation.writer import (
     positions_after,
     workers_class,
 )
-from lib.grading.answer import Grade
 from lib.grading.authors import correct_authors, correct_exact
 from lib.grading.pool import grade
 from lib.models.loading import Loaded, load_without_weights
@@ -93,7 +92,8 @@ def evaluate(
         for loaded, wanted in wanted_of_models:
             own = dict(islice(wanted.items(), shard[0] - 1, None, shard[1]))
             make = functools.partial(_completed, loaded, accuracy)
-            failed += store.fill(own, make, loaded.name, "completion")
+            finish = functools.partial(_row, loaded, accuracy, wanted)
+            failed += store.fill(own, make, loaded.name, "completion", finish)
         rows = store.everything()
     if failed:
         raise PartlyDone(
@@ -149,22 +149,15 @@ def _require_room(
 
 def _completed(
     loaded: Loaded, accuracy: Accuracy, missing: Mapping[str, WantedCompletion]
-) -> Generator[dict, None, None]:
-    """Yield a line of completions.jsonl for each missing completion as it is graded.
+) -> Generator[Completion, None, None]:
+    """Yield each missing completion as the engine finishes it.
 
     Raises InputError at once for what the engine refuses.
     """
     requests = [_request(key, completion) for key, completion in missing.items()]
     sampling = _sampling(accuracy)
     with _engine(loaded, accuracy, requests, sampling) as engine:
-        for completion in engine.complete(requests, sampling):
-            asked = missing[completion.key]
-            verdict = grade(asked.problem.answer, completion.text)
-            row = _graded_row(loaded, asked, completion, verdict)
-            if sampling.temperature == 0:
-                # A greedy answer's tokens follow from its prompt.
-                del row["token_ids"]
-            yield row
+        yield from engine.complete(requests, sampling)
 
 
 @contextlib.contextmanager
@@ -196,14 +189,22 @@ def _request(key: str, wanted: WantedCompletion) -> Request:
     return Request(key, input_ids, seed, wanted.arm)
 
 
-def _graded_row(
-    loaded: Loaded, wanted: WantedCompletion, completion: Completion, verdict: Grade
+def _row(
+    loaded: Loaded,
+    accuracy: Accuracy,
+    wanted_by_key: Mapping[str, WantedCompletion],
+    completion: Completion,
 ) -> dict:
-    """Return a line of completions.jsonl: FIELDS, in their order."""
+    """Grade a completion; return its line of completions.jsonl: FIELDS, in order."""
+    wanted = wanted_by_key[completion.key]
     text = completion.text
     gold = wanted.problem.answer
+    verdict = grade(gold, text)
     row = begun_row(loaded, wanted.problem, wanted.condition)
     row |= vars(completion) | vars(verdict)
+    if accuracy.temperature == 0:
+        # A greedy answer's tokens follow from its prompt.
+        del row["token_ids"]
     row["sample"] = wanted.sample
     row["response"] = text
     row["correct_exact"] = correct_exact(gold, verdict.extracted)

@@ -15,6 +15,8 @@ import fcntl
 import json
 import os
 import sys
+import threading
+from collections import deque
 from collections.abc import (
     Callable,
     Collection,
@@ -23,8 +25,9 @@ from collections.abc import (
     Iterator,
     Mapping,
 )
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO, TypeVar, cast
 
 from lib import progress
 from lib.errors import InputError
@@ -32,12 +35,15 @@ from lib.files.whole import read_bytes, write_json
 
 RUN = "run.json"
 ADVICE = "use another folder, or delete this one"
+# Rows that are finished at once, so that one which takes long delays no other.
+FINISHED_AT_ONCE = 4
 # What a disk without locks answers, and what a user is told.
 LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 NO_LOCKS = (
     "this disk has no file locks: write to another one, with --out or a copy there"
 )
 Wanted = TypeVar("Wanted")
+Made = TypeVar("Made")
 
 
 @contextlib.contextmanager
@@ -118,6 +124,8 @@ class Store:
         self.path = path
         self.rows = rows
         self._file = descriptor
+        self._writing = threading.Lock()
+        self._writable = True
 
     def append(self, row: dict) -> None:
         """Write a row with a key, unless its key is there already; raises InputError
@@ -154,23 +162,54 @@ class Store:
     def fill(
         self,
         wanted: Mapping[str, Wanted],
-        make: Callable[[dict[str, Wanted]], Generator[dict, None, None]],
+        make: Callable[[dict[str, Wanted]], Generator[Made, None, None]],
         name: str,
         unit: str,
+        finish: Callable[[Made], dict] | None = None,
     ) -> int:
         """Make what no shard has of the wanted rows, and keep each at once, which is a
         unit of a bar; return how many could not be made.
+
+        `finish` turns what was made into its row, while the next ones are made.
         """
         missing = self.missing(wanted)
         if not missing:
             return 0
         done = len(wanted) - len(missing)
         bar = progress.bar(name, len(wanted), unit, done)
-        with bar, contextlib.closing(make(missing)) as rows:
-            for row in rows:
-                self.append(row)
-                bar.update()
+
+        def keep(row: dict) -> None:
+            with self._writing:
+                # Nothing is written behind a half-written line.
+                if self._writable:
+                    self._writable = False
+                    self.append(row)
+                    self._writable = True
+                    bar.update()
+
+        with bar, contextlib.closing(make(missing)) as made:
+            if finish:
+                _beside(made, lambda one: keep(finish(one)))
+            else:
+                for row in made:
+                    keep(cast(dict, row))
         return sum(key not in self.rows for key in missing)
+
+
+def _beside(made: Iterable[Made], work: Callable[[Made], None]) -> None:
+    """Do work on each of what is made, in threads, while the next ones are made.
+
+    It is done to the end also where the making is interrupted. What the work raises is
+    raised as soon as something more is made.
+    """
+    with ThreadPoolExecutor(FINISHED_AT_ONCE) as threads:
+        waiting: deque[Future[None]] = deque()
+        for one in made:
+            waiting.append(threads.submit(work, one))
+            while waiting and waiting[0].done():
+                waiting.popleft().result()
+        for future in waiting:
+            future.result()
 
 
 def _whole(data: bytes) -> bytes:

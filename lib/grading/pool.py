@@ -26,6 +26,7 @@ from lib.grading.answer import UNDECIDED, Grade, settle
 SECONDS = 8
 MEMORY = 2 << 30
 _starting = threading.Lock()  # one worker starts at a time
+_making = threading.Lock()  # and one pool is made, whichever thread asks first
 
 
 def grade(gold: str, response: str) -> Grade:
@@ -70,7 +71,7 @@ def _verdicts(tasks: list[tuple], tries: int = 2) -> list[tuple[bool, str]]:
         futures = [_workers().schedule(_compare, task) for task in tasks]
         return [_verdict(future) for future in futures]
     except RuntimeError as error:
-        _workers.cache_clear()
+        _pool.cache_clear()
         if tries > 1:
             return _verdicts(tasks, tries - 1)
         raise InputError(f"no grading worker starts: {error}") from error
@@ -99,15 +100,21 @@ class _Workers(SpawnContext):
     Process = _Worker
 
 
-@cache
 def _workers() -> ProcessPool:
+    """Return the pool of this process."""
+    with _making:
+        return _pool()
+
+
+@cache
+def _pool() -> ProcessPool:
     return ProcessPool(
         min(os.cpu_count() or 1, 8), initializer=_limit, context=_Workers()
     )
 
 
 # A forked child has the pool's memory but not its threads: it needs a pool of its own.
-os.register_at_fork(after_in_child=_workers.cache_clear)
+os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def _verdict(future: ProcessFuture) -> tuple[bool, str]:

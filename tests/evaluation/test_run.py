@@ -2,6 +2,8 @@
 
 import json
 import sys
+import threading
+import time
 
 import pytest
 from pandas.testing import assert_frame_equal
@@ -11,6 +13,7 @@ from lib.evaluation import run as module
 from lib.evaluation.records import FIELDS
 from lib.files.store import read
 from lib.generation.writer import Completion, Sampling
+from lib.grading.pool import grade
 from lib.profiles import Accuracy
 from lib.prompts.conditions import Filler
 from lib.prompts.problems import load_problems
@@ -27,6 +30,7 @@ class Engine:
         self.text = "1"
         self.loses = 0
         self.asked = []
+        self.after = lambda: None  # called when all prompts are answered
 
     def load(self, loaded):
         return loaded
@@ -45,6 +49,7 @@ class Engine:
                 completion_tokens=1,
                 processor="CPU",
             )
+        self.after()
 
 
 @pytest.fixture
@@ -113,6 +118,49 @@ def test_whatever_a_model_writes_is_kept_and_graded_by_each_rule(
     assert row["response"] == text
     (summary,) = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert summary["accuracy"] == 100 * grades[0]
+
+
+def test_an_answer_is_graded_while_the_engine_goes_on(answered, engine, monkeypatch):
+    goes_on = threading.Event()
+
+    def grade_when_it_goes_on(*pair):
+        assert goes_on.wait(10), "the engine waits for a grade"
+        return grade(*pair)
+
+    monkeypatch.setattr(module, "grade", grade_when_it_goes_on)
+    engine.after = goes_on.set
+    assert len(answered()) == 4
+
+
+def test_a_graded_answer_is_written_before_the_engine_ends_the_next(
+    answered, tmp_path, engine
+):
+    # So a kill loses none of them.
+    path = tmp_path / "out" / "completions.jsonl"
+
+    def see_all_written():
+        deadline = time.monotonic() + 60
+        while path.read_bytes().count(b"\n") < 4:
+            assert time.monotonic() < deadline, "what is graded is not written"
+            time.sleep(0.01)
+
+    engine.after = see_all_written
+    answered()
+
+
+def test_an_interruption_loses_no_answer(answered, tmp_path, engine, monkeypatch):
+    def grade_late(*pair):
+        time.sleep(0.3)
+        return grade(*pair)
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "grade", grade_late)
+    engine.after = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        answered()
+    assert len(rows_in(tmp_path / "out")) == 4
 
 
 def test_an_engine_is_asked_for_what_the_settings_say(answered, engine):

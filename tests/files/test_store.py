@@ -14,6 +14,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from lib.errors import InputError
 from lib.files import store
 from lib.files.store import NO_LOCKS, read
 from lib.files.whole import write_json
@@ -213,3 +214,22 @@ def test_what_is_there_is_not_made_again_and_what_is_made_is_kept_at_once(tmp_pa
             assert not store.fill(dict.fromkeys(wanted), rows, "m", "row")
     assert made == [("a", []), ("b", ["a"]), ("c", ["a", "b"])]
     assert keys_of(store.path) == ["a", "b", "c"]
+
+
+def test_nothing_is_written_behind_a_line_that_a_full_disk_cut(tmp_path, monkeypatch):
+    write = os.write
+    monkeypatch.setattr(store.os, "write", lambda file, line: write(file, line[:5]))
+    wanted = dict.fromkeys("abcdefgh")
+
+    def finish(key):
+        time.sleep(0.01)
+        return {"key": key}
+
+    with opened(tmp_path, SETTINGS) as rows:
+        with pytest.raises(InputError, match="disk full"):
+            rows.fill(wanted, iter_of, "run", "row", finish)
+        assert rows.path.stat().st_size == 5
+
+
+def iter_of(missing):
+    yield from missing
