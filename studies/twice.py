@@ -8,18 +8,19 @@ On MATH-500 it did over four models, by 1.2 points, which was found after the fa
         --out runs/twice/MODEL
     python -m studies.twice runs/twice/...
 
-- Sample: all 300 problems of the project, and the models demo, gemma-3-270m,
-  Qwen2.5-Coder-0.5B-Instruct and Qwen2.5-Coder-1.5B-Instruct, in this order. A model
-  counts once it has answered all of them under all three conditions.
+- Sample: all 300 problems of the project, and the models Qwen2.5-Coder-0.5B-Instruct,
+  demo, gemma-3-270m and Qwen2.5-Coder-1.5B-Instruct, in this order and with mless last,
+  for lack of processors. A model counts once it has answered all of them under both
+  conditions that are compared.
 - Primary: repeat - none over all models, in right answers. A problem's change is the
   mean over the models. The claim is supported if the 95 % interval lies above zero. As
   for all means over these problems, problems of one kind count as one.
 - Secondary: mless - none; the interval over problems, which takes the 28 kinds as
   given; the sign test of answers gained and lost; answers that equal the gold one,
   worked out or not; each model.
-- Known before: answers of the first two models to the same problems under the same
+- Known before: answers of demo and gemma-3-270m to the same problems under the same
   conditions (studies/own_problems.py). The problem twice changed their right answers
-  by 0 and -1.3 points, and those that equal the gold one by +3 and +2.3. Nobody had
+  by -1.3 and 0 points, and those that equal the gold one by +2.3 and +3. Nobody had
   seen such answers of the two Qwen models, whose row is the test on new answers.
 
 Writes studies/results/twice.csv and prints it: a row per set of models, outcome and
