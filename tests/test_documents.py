@@ -35,7 +35,7 @@ LIST_ITEM = re.compile(r"^(?:- |\d\. )(?:\*\*[^*]*\.\*\*)?|^\*\*[^*]*\.\*\*", re
 ABBREVIATION = re.compile(r"\b(Figs?|Sec|Eq|al)\.")
 SENTENCE_END = re.compile(r"(?<=[.?!:;])\*{0,2}\s+|\n\s*\n|\n(?=- )")
 VERB = re.compile(
-    r"\b(is|are|was|were|has|have|measured|do|does|did|can|may|must|should|will|came|comes|"
+    r"\b(is|are|was|were|has|have|measured|do|does|did|can|may|would|must|should|will|came|comes|"
     r"explains?|simulate|names?|shows?|says?|sees?|run)\b"
 )
 # Numbers that are part of a name, such as layer 1, and the interval's level.
