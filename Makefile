@@ -37,7 +37,7 @@ families: $(READY)
 	$(BIN)/python -m lib reproduce --profile families $(if $(FRESH),--fresh)
 
 scores: $(READY)
-	$(BIN)/python data/make_families.py --scores $(STORES)
+	$(BIN)/python -m studies.make_families --scores $(STORES)
 	$(BIN)/jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False notebooks/0[67]*.ipynb
 	$(BIN)/python -m docs.write
 
@@ -61,11 +61,11 @@ report: $(READY)
 	$(BIN)/python -m lib report --profile $(PROFILE)
 
 conda:
-	conda env create -f environment.yml
+	conda env create -f requirements/environment.yml
 	conda run -n meaningless-tokens python -m pip install --no-deps -r requirements/demo.txt
 
 bench: $(READY)
-	-$(BIN)/python -m pip install --quiet -r requirements/bench.txt -c requirements.txt -c constraints.txt
+	-$(BIN)/python -m pip install --quiet -r requirements/bench.txt -c requirements.txt -c requirements/constraints.txt
 	$(BIN)/python benchmarks/first_layers.py
 	$(BIN)/python benchmarks/extraction.py
 	$(BIN)/python benchmarks/likelihood.py
@@ -89,10 +89,10 @@ outputs: $(READY)
 $(LEFT_OUT): | $(READY)
 	$(BIN)/jupyter labextension disable --log-level=WARN "@jupyterlab/apputils-extension:announcements"
 
-$(READY): requirements.txt requirements/demo.txt constraints.txt pyproject.toml
+$(READY): requirements.txt requirements/demo.txt requirements/constraints.txt pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed (PYTHON=...)")'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet -r requirements.txt -c constraints.txt
+	$(BIN)/python -m pip install --quiet -r requirements.txt -c requirements/constraints.txt
 	$(BIN)/python -m pip install --quiet --no-deps -r requirements/demo.txt
 	$(BIN)/python -m pip install --quiet --no-deps --editable .
 	touch $@

@@ -17,7 +17,7 @@ from lib.errors import InputError
 from lib.files.whole import write_whole
 
 ADDRESS = re.compile(r"https://github\.com/([\w.-]+)/([\w.-]+?)(?:\.git)?/?")
-NAMING = ("pyproject.toml", "CITATION.cff", "colab/*.ipynb")
+NAMING = ("pyproject.toml", "CITATION.cff", "notebooks/colab/*.ipynb")
 
 
 def main() -> int:

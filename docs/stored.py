@@ -4,6 +4,7 @@ Templates see every function of this module by its name.
 """
 
 import functools
+import itertools
 from collections.abc import Iterator
 from types import SimpleNamespace
 
@@ -20,6 +21,7 @@ from lib.errors import InputError
 from lib.evaluation import answer_tables
 from lib.evaluation.parts import parts_of_profile
 from lib.figures.tables import triples
+from lib.files.whole import read_yaml
 from lib.measurement.run import measure
 from lib.profiles import (
     Accuracy,
@@ -232,6 +234,27 @@ def solutions(more: str, less: str) -> list[SimpleNamespace]:
     table = answer_tables.nat_table(less_first).rename(columns={"effect": "estimate"})
     changed = {row.model: row for row in as_rows(table) if row.condition == more}
     return [changed[model] for model in verdict.models_of(about("dilution"))]
+
+
+def figures_drawn() -> Iterator[SimpleNamespace]:
+    """Yield the stored figures that data/figures.yaml lists: file, title, profile, and
+    the notebook that draws it.
+    """
+    notebooks = {path: path.read_text(encoding="utf-8") for path in paths.notebooks()}
+    groups = read_yaml(paths.DATA / "figures.yaml").values()
+    for figure in itertools.chain(*groups):
+        call = f'figures.keep(run, \\"{figure["id"]}\\"'
+        (notebook,) = [path for path, text in notebooks.items() if call in text]
+        for profile in ("families", "demo"):
+            file = paths.FIGURES / profile / f"{figure['id']}.png"
+            if file.is_file():
+                yield SimpleNamespace(
+                    file=file.relative_to(paths.ROOT).as_posix(),
+                    title=figure["title"],
+                    profile=profile,
+                    notebook=notebook.relative_to(paths.ROOT).as_posix(),
+                    number=notebook.stem[:2],
+                )
 
 
 def fields() -> Iterator[tuple[str, str, str | None]]:

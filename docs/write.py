@@ -1,4 +1,4 @@
-"""Write README.md and docs/*.md from docs/templates and what the repository stores.
+"""Write README.md, docs/*.md and codecheck.yml from docs/templates and stored results.
 
     make readme
 
@@ -22,7 +22,8 @@ from lib.files.whole import write_whole
 from lib.report.page import addresses
 
 TEMPLATES = Path(__file__).parent / "templates"
-SUFFIX = ".md.j2"  # of a document; other templates are parts of several
+SUFFIXES = (".md.j2", ".yml.j2")  # of a document; other templates are parts of several
+AT_THE_TOP = ("README.md", "codecheck.yml")
 SHORT = {
     "Qwen2.5-Coder-1.5B-Instruct": "Qwen 1.5B",
     "Qwen2.5-Coder-0.5B-Instruct": "Qwen 0.5B",
@@ -62,9 +63,9 @@ def documents() -> dict[Path, str]:
     """Return the text of every document by where it is written."""
     pages = environment()
     texts = {}
-    for name in pages.list_templates(filter_func=lambda name: name.endswith(SUFFIX)):
+    for name in pages.list_templates(filter_func=lambda name: name.endswith(SUFFIXES)):
         document = name.removesuffix(".j2")
-        folder = paths.ROOT if document == "README.md" else paths.ROOT / "docs"
+        folder = paths.ROOT if document in AT_THE_TOP else paths.ROOT / "docs"
         try:
             texts[folder / document] = pages.get_template(name).render()
         except InputError as error:

@@ -22,7 +22,7 @@ def copy(tmp_path):
     for pattern in NAMING:
         for path in paths.ROOT.glob(pattern):
             place = tmp_path / path.relative_to(paths.ROOT)
-            place.parent.mkdir(exist_ok=True)
+            place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, place)
     return tmp_path
 
@@ -54,7 +54,7 @@ def test_an_address_is_set_in_every_file_and_back(copy):
     changed = set_address(copy, MINE + ".git")
     everything = "\n".join(texts(copy).values())
     assert {"CITATION.cff", "pyproject.toml"} <= set(changed)
-    assert sum(name.startswith("colab/") for name in changed) == 2
+    assert sum(name.startswith("notebooks/colab/") for name in changed) == 2
     for old in names_of(*OWN.split("/")):
         assert old not in everything
     assert "https://some-one.github.io/my.copy" in everything

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import jinja2
 import pytest
@@ -17,6 +18,7 @@ from docs import stored, write
 from lib import paths
 from lib.__main__ import parser
 from lib.errors import InputError
+from lib.files.whole import read_yaml
 
 README = paths.ROOT / "README.md"
 DOCUMENTS = (README, *sorted(paths.ROOT.glob("docs/*.md")))
@@ -69,7 +71,9 @@ def code(language, documents=tuple(TEXTS)):
 
 def commands():
     """Return the command lines of all documents that call the package."""
-    lines = "\n".join(code("bash")).replace("\\\n", "").splitlines()
+    # The commands of a cluster's own tools are not run here.
+    documents = tuple(name for name in TEXTS if name != "cluster.md")
+    lines = "\n".join(code("bash", documents)).replace("\\\n", "").splitlines()
     return [line for line in lines if line]
 
 
@@ -85,9 +89,9 @@ NO_LONGER_TRUE = {
 
 def test_documents_are_what_the_templates_and_stored_files_say():
     rendered = write.documents()
-    assert set(rendered) == set(DOCUMENTS)
+    assert set(rendered) == {*DOCUMENTS, paths.ROOT / "codecheck.yml"}
     for path, text in rendered.items():
-        assert text == TEXTS[path.name], f"make readme: {path.name}"
+        assert text == path.read_text(encoding="utf-8"), f"make readme: {path.name}"
 
 
 @pytest.mark.parametrize("claim, sentence", NO_LONGER_TRUE.items())
@@ -203,6 +207,19 @@ def test_a_fragment_and_a_list_of_numbers_are_found():
     assert numbers(second) == 5
     assert numbers(third) == 2
     assert NOT_THE_FIELDS_WORDS.search("The interval holds 0.")
+
+
+def test_the_codecheck_names_every_stored_figure_with_what_draws_it():
+    listed = read_yaml(paths.ROOT / "codecheck.yml")["manifest"]
+    files = {entry["file"] for entry in listed}
+    stored_figures = paths.FIGURES.glob("*/*.png")
+    assert files == {path.relative_to(paths.ROOT).as_posix() for path in stored_figures}
+    for entry in listed:
+        _, profile, name = entry["file"].split("/")
+        command, notebook = re.search(r"`(.*)` runs (.*)", entry["comment"]).groups()
+        assert f"--profile {profile} --only {Path(notebook).name[:2]}" in command
+        source = (paths.ROOT / notebook).read_text(encoding="utf-8")
+        assert f'figures.keep(run, \\"{name.removesuffix(".png")}\\"' in source
 
 
 def test_the_readme_is_short():

@@ -10,7 +10,7 @@ from collections import Counter
 import pytest
 import sympy
 
-from lib.paths import DATA
+from lib.paths import DATA, ROOT
 
 COMMITTED = (DATA / "embedded.jsonl").read_bytes()
 ROWS = [json.loads(line) for line in COMMITTED.decode("utf-8").splitlines()]
@@ -64,7 +64,9 @@ def test_rows_follow_the_schema_and_differ():
 
 
 def test_running_the_script_writes_the_same_bytes(tmp_path):
-    script = shutil.copy(DATA / "make_embedded.py", tmp_path)
-    shutil.copy(DATA / "embedded.yaml", tmp_path)
+    for name in ("studies/make_embedded.py", "data/embedded.yaml"):
+        (tmp_path / name).parent.mkdir()
+        shutil.copy(ROOT / name, tmp_path / name)
+    script = tmp_path / "studies" / "make_embedded.py"
     subprocess.run([sys.executable, script], check=True)
-    assert (tmp_path / "embedded.jsonl").read_bytes() == COMMITTED
+    assert (tmp_path / "data" / "embedded.jsonl").read_bytes() == COMMITTED

@@ -1,6 +1,5 @@
-"""What data/make_families.py keeps: whole problems, in one order."""
+"""What studies/make_families.py keeps: whole problems, in one order."""
 
-import importlib.util
 import json
 from itertools import product
 
@@ -16,10 +15,8 @@ from lib.files.store import read
 from lib.files.whole import write_json
 from lib.models.names import resolve
 from lib.profiles import load_profile
+from studies import make_families
 
-SPEC = importlib.util.spec_from_file_location(
-    "make_families", paths.DATA / "make_families.py"
-)
 # A model that every part of the profile names.
 MODEL = resolve(load_profile("families").accuracy.models[1]).name
 MAIN = "families/answers/main.jsonl.gz"
@@ -28,10 +25,8 @@ MAIN = "families/answers/main.jsonl.gz"
 @pytest.fixture
 def script(tmp_path, monkeypatch):
     """The script, which writes into a temporary folder."""
-    module = importlib.util.module_from_spec(SPEC)
-    SPEC.loader.exec_module(module)
-    monkeypatch.setattr(module, "FOLDER", tmp_path / "families")
-    return module
+    monkeypatch.setattr(make_families, "FOLDER", tmp_path / "families")
+    return make_families
 
 
 def score(condition, problem, target="solution", **others):

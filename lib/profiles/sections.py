@@ -27,7 +27,7 @@ LIMIT = "a seeded sample of so many problems, stratified by level; all if null"
 DTYPE = "of the weights: float32, bfloat16, float16, or auto, which goes by the device"
 FORMAT = "of the prompt: plain, or chat where the model has a template"
 ENGINE = "what generates: transformers or vllm"
-WORKERS = "Ray processes with an engine each (CLUSTER.md); 0: none"
+WORKERS = "Ray processes with an engine each (docs/cluster.md); 0: none"
 CONDITIONS_HELP = (
     "none, mless, mful, random, question, letters; mless:25, mless@end; arm, mless+arm,"
     " arm:c=0.1:p1=95"

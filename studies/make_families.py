@@ -1,10 +1,10 @@
 """Write data/families, what the profile measured and answered, without any problem.
 
-    python data/make_families.py STORE...           # completions of `evaluate`
-    python data/make_families.py --part comparisons STORE...  # of a part of the profile
-    python data/make_families.py --scores STORE...  # scores of `likelihood`
-    python data/make_families.py --part ablations STORE...  # scores of ablations
-    python data/make_families.py --draws STORE...   # drawn answers and their scores
+    python -m studies.make_families STORE...           # completions of `evaluate`
+    python -m studies.make_families --part direct STORE...  # of a part of the profile
+    python -m studies.make_families --scores STORE...  # scores of `likelihood`
+    python -m studies.make_families --part ablations STORE...  # scores of ablations
+    python -m studies.make_families --draws STORE...   # drawn answers and their scores
 
 A STORE is a folder of such a run, or one of its files. Without any the script measures
 what results/families lacks, which takes an hour and the wheels of

@@ -1,8 +1,9 @@
 """Write embedded.jsonl: the project's own 300 short problems in MATH's schema.
 
-Run `python data/make_embedded.py` to write the file again: the same bytes every time.
-The kinds of problem are in embedded.yaml. Beside MATH's fields each line carries
-`check`, the problem as an expression that sympy can work out without this script.
+Run `python -m studies.make_embedded` to write data/embedded.jsonl again: the same bytes
+every time. The kinds of problem are in data/embedded.yaml. Beside MATH's fields each
+line carries `check`, the problem as an expression that sympy can work out without this
+script.
 """
 
 import itertools
@@ -17,8 +18,9 @@ from typing import Any
 import yaml
 
 SEED = 1032
-SOURCE = Path(__file__).with_name("embedded.yaml")
-TARGET = Path(__file__).with_name("embedded.jsonl")
+DATA = Path(__file__).resolve().parent.parent / "data"
+SOURCE = DATA / "embedded.yaml"
+TARGET = DATA / "embedded.jsonl"
 # What the expressions of the kinds may call.
 FUNCTIONS = {"range": range, "gcd": gcd, "comb": comb, "Fraction": Fraction}
 
