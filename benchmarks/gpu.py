@@ -16,17 +16,19 @@ import time
 
 import pandas as pd
 import torch
+from likelihood import scored
 from measuring import in_turns, keep
 
 from lib.attention.received import received_attention
-from lib.generation.cache import prefill
+from lib.evaluation.log_probability import score_rows
 from lib.generation.writer import Request, Sampling, engine_class, processor_name
-from lib.models.loading import load, load_without_weights
+from lib.models.loading import Loaded, load, load_without_weights
 from lib.prompts.building import build_prompt
 from lib.prompts.problems import load_problems
 
 TOKENS = 1024
 ROWS = 16
+SCORED = 256  # problems
 NEW_TOKENS = 256
 REPEATS = 3
 
@@ -39,21 +41,30 @@ def clock() -> float:
 
 
 @torch.inference_mode()
-def forwards(model) -> list[dict]:
-    """Return the rows of extraction and of likelihoods."""
+def forwards(loaded: Loaded) -> list[dict]:
+    """Return the rows of extraction and of likelihoods, which are scored as the command
+    `likelihood` does it.
+    """
+    model = loaded.model
     ids = torch.randint(100, 10_000, (ROWS, TOKENS), device=model.device)
-    places = [range(TOKENS // 2, TOKENS - 1)] * ROWS
+    problems = load_problems("embedded", limit=SCORED)
+    texts = {
+        f"{place:016x}": scored(loaded, problem, "mless")
+        for place, problem in enumerate(problems)
+    }
+    tokens = sum(len(text.ids) for text in texts.values())
     ways = {
         "other": functools.partial(model.get_decoder(), ids, use_cache=False),
         "extraction": functools.partial(received_attention, model, ids),
-        "likelihood": functools.partial(prefill, model, ids.tolist(), places),
+        "likelihood": lambda: list(score_rows(loaded, texts)),
     }
     times = in_turns(ways, REPEATS, clock)
-    other, *ours = (ROWS * TOKENS / min(times[way]) for way in ways)
-    names = list(ways)[1:]
+    other = ROWS * TOKENS / min(times["other"])
+    extraction = ROWS * TOKENS / min(times["extraction"])
+    likelihood = tokens / min(times["likelihood"])
     return [
-        {"row": name, "ours": speed, "other": other}
-        for name, speed in zip(names, ours, strict=True)
+        {"row": "extraction", "ours": extraction, "other": other},
+        {"row": "likelihood", "ours": likelihood, "other": other},
     ]
 
 
@@ -86,7 +97,7 @@ def main() -> None:
     loaded = load(options.model)
     settings = {"model": loaded.name, "dtype": loaded.dtype}
     settings["device"] = processor_name(loaded.device)
-    rows = forwards(loaded.model)
+    rows = forwards(loaded)
     del loaded
     row: dict = {"row": "answers"}
     row["ours"] = answers(options.model, "transformers", options.prompts)

@@ -11,11 +11,11 @@ from collections.abc import Generator, Mapping
 import torch
 
 from lib.evaluation.log_probability import (
-    SCORED_TOKENS,
     TextToScore,
     in_groups,
     score_row,
     scored,
+    scored_tokens,
 )
 from lib.evaluation.records import WINDOWS
 from lib.generation.cache import refuse_nan
@@ -104,5 +104,5 @@ def _distributions(
             results.append((key, nats, log_p))
         return results
 
-    for _, results in in_batches(lengths, score, tokens=SCORED_TOKENS):
+    for _, results in in_batches(lengths, score, tokens=scored_tokens(loaded)):
         yield from results

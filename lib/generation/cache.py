@@ -10,9 +10,13 @@ import torch
 from torch.utils.hooks import RemovableHandle
 from transformers import Cache, DynamicCache, PreTrainedModel
 
-from lib.attention.function import on_device, without_attention
+from lib.attention.function import device_of, on_device, without_attention
 from lib.errors import InputError
 from lib.prompts.batches import pad
+
+# Tokens that a forward for what rows share has to save: on a GPU, where a forward of
+# few tokens takes as long as one of about so many.
+WORTH_A_FORWARD = {"cpu": 1, "cuda": 1024}
 
 
 class SlotCache(Cache):
@@ -114,9 +118,10 @@ def prefill(
     """Run rows of ids through a model.
 
     Return its cache, and the logits (N, vocabulary) in float32 at each row's `places`.
-    What all rows begin with is computed once, unless ARM is at work: then `changed`
-    says how many first tokens of each row it changes. Of a model with other layers than
-    those of attention the cache is of use for one row alone: several are padded.
+    What all rows begin with is computed once where that saves enough tokens, unless ARM
+    is at work: then `changed` says how many first tokens of each row it changes. Of a
+    model with other layers than those of attention the cache is of use for one row
+    alone: several are padded.
     Raises InputError for an id beyond the model's embedding, and for such layers with
     ARM.
     """
@@ -132,6 +137,10 @@ def prefill(
     if plain and not changed:
         before = [row[: at.start] for row, at in zip(rows, places, strict=True)]
         shared += os.path.commonprefix(before)  # noqa: RUF071 (of any sequences, here ids)
+    saved = len(shared) * (len(rows) - 1)
+    device = "cpu" if device_of(model).type == "cpu" else "cuda"
+    if saved < WORTH_A_FORWARD[device]:
+        shared = []
     if shared:
         beginning = on_device(model, torch.tensor([shared]))
         decoder = model.get_decoder()
