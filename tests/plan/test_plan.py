@@ -148,6 +148,8 @@ def test_of_what_is_stored_only_what_is_asked_for_counts(small):
     file = small.results / "likelihood" / "scores.jsonl"
     keep(file, [ASKED, *[ASKED | other for other in OF_OTHERS]])
     assert counts(make_plan(small, parts=["likelihood"])) == [("likelihood", 24, 1)]
+    both = changed(small, "likelihood", models=[GATED, OPEN])
+    assert counts(make_plan(both, parts=["likelihood"])) == [("likelihood", 24, 1)] * 2
     keep(file, [ASKED | other for other in OF_OTHERS])
     assert counts(make_plan(small, parts=["likelihood"])) == [("likelihood", 24, 0)]
 
