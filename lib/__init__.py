@@ -1,8 +1,8 @@
 """Extraction and scoring for the notebooks that reproduce *Meaningless Tokens,
 Meaningful Gains*.
 
-Each folder's `__init__` says what it is for. A floor imports from its own modules and
-from the floors above it, and from no other room of its own floor:
+Each subpackage describes itself in its `__init__`. A layer imports only from the layers
+above it, and a subpackage never from another one of its layer:
 
     errors statistics paths progress
     files attention
@@ -15,31 +15,31 @@ from the floors above it, and from no other room of its own floor:
     report reproduce
     __main__
 
-Three shapes pass between them: `measured`, one Dataset per model
+Three data structures connect them: `measured`, one Dataset per model
 (lib.measurement.variables); `answers`, a DataFrame with a row per completion
-(lib.evaluation); `verdicts`, a Verdict per claim and model (lib.claims.verdict).
+(lib.evaluation); and `verdicts`, a Verdict per claim and model (lib.claims.verdict).
 
-Where a change belongs:
+What belongs into each subpackage:
 
-- paths, files: where a file lies; how it is read and written, also row by row.
-- statistics: an interval, a test or another number over problems.
-- attention: how it is computed, with tokens hidden from layers; what tokens receive.
-- arm: how ARM moves activations.
-- prompts: problems, what is inserted into them where, and which layers see it.
-- models: what a model's name means; how its weights are found, converted and loaded.
+- paths, files: the locations of files, and reading and writing them, also row by row.
+- statistics: intervals, tests and other numbers over problems.
+- attention: computing attention, with tokens hidden from layers; received attention.
+- arm: the redistribution of activations.
+- prompts: problems, the text inserted into them, and the layers that see it.
+- models: resolving a model's name; finding, converting and loading its weights.
 - grading: whether an answer is right.
-- profiles: what a user may ask for, in a profile or on the command line.
-- generation: how a model writes, in batches, by vllm or in workers.
-- measurement: what is read off a network over all problems and models.
-- evaluation: what answers and likelihoods are, how they are kept, what they show.
-- claims: what is asked of all of it, and the rule that decides.
-- figures: how a figure or a printed table looks.
-- plan: what a run will fetch and compute, and what memory it needs.
-- report: what the HTML page shows and draws.
+- profiles: the settings that a user can choose, in a profile or on the command line.
+- generation: writing answers in batches, with vLLM or in workers.
+- measurement: measuring a network over all problems and models.
+- evaluation: answers and likelihoods, their storage, and tables of them.
+- claims: the claims, and the rule that decides each of them.
+- figures: the appearance of figures and printed tables.
+- plan: what a run will download and compute, and how much memory it needs.
+- report: the content of the HTML page.
 
 CONTRIBUTING.md has an example of each.
 
-Shapes are written with one alphabet: B batch, L layers asked for, H heads, K key heads,
-T tokens, Q a block of queries, R sets of queries, D head width, F MLP width, N
-problems. Layers and heads count from 1 wherever a person names them.
+Shapes use one alphabet: B batch, L requested layers, H heads, K key heads, T tokens, Q
+a block of queries, R sets of queries, D head width, F MLP width, N problems. Layers and
+heads count from 1 wherever a person names them.
 """

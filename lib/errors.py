@@ -1,4 +1,4 @@
-"""The error that a person is meant to read, and the check of whatever users give."""
+"""The error for messages to a user, and the validation of user input."""
 
 import difflib
 import importlib.util
@@ -12,16 +12,16 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
-# Between these a setting's number has to lie unless it is 0: beyond them floats stop
-# to compute.
+# A setting's number has to lie between these, unless it is 0: beyond them, floats
+# overflow or underflow.
 SMALLEST = 1e-9
 LARGEST = 10**15
 
-# What a person is told for an error of pydantic's, by its type or by the type's first
-# word; for any other its message is reworded.
+# Messages for pydantic's errors, by type or by the type's first word; other messages
+# are reworded.
 REASONS = {
     "string_too_short": "must not be empty",
-    "string_pattern_mismatch": "must be of letters, digits, _, . and -, 80 at most",
+    "string_pattern_mismatch": "must have only letters, digits, _, . and -, at most 80",
     "too": "must not be empty",
     "string": "must be a text",
     "int": "must be a whole number",
@@ -34,28 +34,29 @@ REASONS = {
 
 
 class InputError(ValueError):
-    """Something that comes from outside cannot be used.
+    """Input from outside that cannot be used.
 
-    The message says in one line what, where, and what to do; the exit code is 2.
+    The message says in one line what is wrong, where, and what to do; the exit code is
+    2.
     """
 
     def _render_traceback_(self) -> list[str]:
-        """Return what a notebook shows, by a convention of IPython's: the line, without
-        the calls that led to it.
+        """Return the message for a notebook, without a traceback (a convention of
+        IPython).
         """
         return [f"error: {self}"]
 
 
 class PartlyDone(InputError):
-    """Everything that can be done is done and kept, but not all that was wanted.
+    """All possible work is done and stored, but not all that was requested.
 
     The exit code is 1.
     """
 
 
 def unusable_variable() -> str | None:
-    """Return in a line which variable of the environment, if any, lets no connection to
-    a hub be made: a proxy, a file of certificates or a token.
+    """Return in one line which environment variable, if any, prevents a connection to a
+    hub: a proxy, a file of certificates or a token.
     """
     certificates = os.environ.get("SSL_CERT_FILE") or None
     try:
@@ -79,9 +80,10 @@ def unusable_variable() -> str | None:
 
 
 class Settings(BaseModel):
-    """Base of what comes from outside.
+    """Base of settings from outside.
 
-    It takes no unknown fields, no empty text, and converts nothing silently ("8" to 8).
+    Unknown fields and empty texts are refused, and nothing is converted silently ("8"
+    to 8).
     """
 
     model_config = ConfigDict(
@@ -98,7 +100,7 @@ class Settings(BaseModel):
 
 
 def did_you_mean(name: str, known: Collection[str]) -> str:
-    """Return what follows an unknown name: which one was probably meant, if any."""
+    """Return a suggestion for an unknown name, or "" if none is similar."""
     by_lower_case = {other.lower(): other for other in known}
     closest = difflib.get_close_matches(name.lower(), by_lower_case, n=1)
     return f" (did you mean {by_lower_case[closest[0]]}?)" if closest else ""
@@ -107,7 +109,7 @@ def did_you_mean(name: str, known: Collection[str]) -> str:
 def unknown(
     kind: str, name: str, known: Collection[str], advice: str = "choose from {}"
 ) -> InputError:
-    """Return the error of a name that is not known."""
+    """Return the error for an unknown name."""
     choices = advice.format(", ".join(known))
     return InputError(f"unknown {kind} {name!r}{did_you_mean(name, known)}: {choices}")
 
@@ -118,10 +120,9 @@ Model = TypeVar("Model", bound=BaseModel)
 def validated(
     model: type[Model], content: object, origin: str, **options: Any
 ) -> Model:
-    """Return the content as a model; the InputError names every field that is missing
-    or wrong.
+    """Return the content as a model; the InputError names every missing or wrong field.
 
-    The options are those of pydantic's `model_validate`, such as strict=False where
+    The options are those of pydantic's `model_validate`, such as strict=False if
     numbers may come as texts.
     """
     try:
@@ -138,7 +139,7 @@ def _fields_at_any_depth(model: type[BaseModel]) -> set[str]:
     return {name for part in parts for name in part.get("properties", ())}
 
 
-def _place(path: Sequence[str | int]) -> str:
+def _dotted(path: Sequence[str | int]) -> str:
     """Return the dotted path of a field; items of a list are counted from 1."""
     place = ""
     for part in path:
@@ -150,8 +151,8 @@ def _place(path: Sequence[str | int]) -> str:
 
 
 def _reason(details: Mapping[str, Any], fields: Collection[str]) -> str:
-    """Return where one error of pydantic's is and what is wrong there."""
-    place = _place(details["loc"])
+    """Return the field and the reason of one pydantic error."""
+    place = _dotted(details["loc"])
     kind = details["type"]
     if kind == "missing":
         reason = "missing field"

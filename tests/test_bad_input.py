@@ -79,7 +79,7 @@ reproduce --only 77 | unknown notebook '77': choose from 01_attention_maps
 reproduce --limit abc | limit: must be a whole number, not 'abc'
 reproduce --limit 2 --name demo | name 'demo' is a profile of data/profiles
 reproduce --limit 2 --name ../x |
-name: must be of letters, digits, _, . and -, 80 at most, not '../x'
+name: must have only letters, digits, _, . and -, at most 80, not '../x'
 grade broken.jsonl | broken.jsonl, line 2: not valid JSON
 grade empty.jsonl | empty.jsonl: no lines to grade
 grade good.jsonl --answer answer.0.x | line 1: no text in field 'answer.0.x'

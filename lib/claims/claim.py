@@ -1,4 +1,4 @@
-"""What the paper claims, as data/claims.yaml has it.
+"""The claims of the paper in data/claims.yaml.
 
 claims = load_claims()
 values_of(claims[0], gather(profile)["gemma-3-270m"])  # the numbers that decide it
@@ -23,7 +23,7 @@ from lib.paths import relative_path
 from lib.profiles import PARTS
 
 CLAIMS_FILE = paths.DATA / "claims.yaml"
-# Why there are no numbers, by the table that a measure asks for.
+# Why there are no numbers, by the table that a measure needs.
 NOTHING_KNOWN = {
     "measured": "measures nothing inside this model",
     "answers": "answers no problems with it",
@@ -51,7 +51,7 @@ MEASURES = _measures_of(network_measures, answer_measures)
 class Claim(BaseModel):
     """A statement of the paper and the rule that decides it.
 
-    data/claims.yaml says what its fields mean.
+    data/claims.yaml describes the fields.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -71,19 +71,19 @@ class Claim(BaseModel):
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The ends of the range, infinite where it has none."""
+        """The bounds of the range, infinite if it has none."""
         low, high = self.range
         return -inf if low is None else low, inf if high is None else high
 
     def written_for(self, model: str) -> str:
-        """Return whether the rule was written before or after anything of the kind was
-        known of a model.
+        """Return whether the rule was written before or after data of its kind were
+        known for a model.
         """
         return "after" if model in self.seen else self.written
 
     def reported(self, model: str) -> tuple[float, str] | tuple[None, None]:
-        """Return the paper's value for a model, or for the first of its family, and
-        whose it is.
+        """Return the paper's value for a model, or for the first model of its family,
+        with that model's name.
         """
         family = [name for name in self.paper if _family(name) == _family(model)]
         if not family:
@@ -122,21 +122,21 @@ class Claim(BaseModel):
 
 
 def _measure_arguments(measure: str) -> tuple[list[str], list[str]]:
-    """Return the tables that a measure is given, and its arguments."""
+    """Return the tables that a measure receives, and its arguments."""
     names = list(inspect.signature(MEASURES[measure]).parameters)
     tables = [name for name in names if name in NOTHING_KNOWN]
     return tables, [name for name in names if name not in tables]
 
 
 def _family(model: str) -> str:
-    """Return the family that a model's name begins with."""
+    """Return the family at the beginning of a model's name."""
     return re.split(r"[^a-z]", model.lower())[0]
 
 
 def load_claims(path: Path = CLAIMS_FILE) -> list[Claim]:
     """Return the claims of a YAML file.
 
-    Raises InputError naming the claim and what is wrong with it.
+    Raises InputError that names the claim and the error.
     """
     place = relative_path(path)
     content = read_yaml(path)
@@ -156,7 +156,7 @@ def load_claims(path: Path = CLAIMS_FILE) -> list[Claim]:
 
 
 def missing_tables(claim: Claim, evidence: Mapping[str, Any]) -> list[str]:
-    """Return what a claim's measure asks for and a model was not asked."""
+    """Return the tables that a claim's measure needs and a model does not have."""
     tables, _ = _measure_arguments(claim.measure)
     return [table for table in tables if table not in evidence]
 
@@ -164,7 +164,7 @@ def missing_tables(claim: Claim, evidence: Mapping[str, Any]) -> list[str]:
 def values_of(claim: Claim, evidence: Mapping[str, Any]) -> xr.DataArray:
     """Return the numbers (network, component, problem) that decide a claim.
 
-    Raises Untestable where there are none.
+    Raises Untestable if there are none.
     """
     tables, _ = _measure_arguments(claim.measure)
     for table in missing_tables(claim, evidence):

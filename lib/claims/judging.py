@@ -1,6 +1,6 @@
-"""What is known of each model, and how every claim of the paper stands beside it.
+"""Collect the evidence about each model, and judge every claim of the paper by it.
 
-evidence = gather(profile)  # by model: what is `measured`, its `answers`, ...
+evidence = gather(profile)  # by model: `measured`, `answers`, ...
 verdicts = judge(load_claims(), evidence)  # a Verdict per claim and model
 """
 
@@ -42,7 +42,8 @@ from lib.statistics.p_values import holm
 
 
 def gather(profile: Profile) -> dict[str, dict[str, Any]]:
-    """Return by model what the profile measures, computing only what results/ lacks.
+    """Return the evidence of a profile by model, and compute only what is missing in
+    results/.
 
     The models whose attention is measured come first.
     """
@@ -62,8 +63,8 @@ def by_model(
     answers: Sequence[pd.DataFrame],
     tables: Mapping[str, pd.DataFrame | None] | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """Return by model a Dataset that is `measured`, and the rows of its `answers`, a
-    frame per part, and of other `tables`: scores, ablations and draws.
+    """Return by model its `measured` Dataset, the rows of its `answers` (a frame per
+    part), and of the other `tables`: scores, ablations and draws.
     """
     unaided = profile.accuracy.format == "plain" and not profile.accuracy.elicit
     every = pd.concat(answers, ignore_index=True).assign(plain=unaided)
@@ -78,7 +79,7 @@ def by_model(
 
 
 class Network(NamedTuple):
-    """A control network, judged by itself and shown in the part that decides."""
+    """A control network with its verdict, shown in the deciding part."""
 
     verdict: str
     shown: Interval
@@ -87,10 +88,10 @@ class Network(NamedTuple):
 def judge(
     claims: Sequence[Claim], evidence: Mapping[str, Mapping[str, Any]]
 ) -> list[Verdict]:
-    """Return a verdict per claim and model that can test it.
+    """Return a verdict for each claim and each model that can test it.
 
-    A claim that no model can test has one verdict, which says why: of the first model
-    that was asked, if any was.
+    A claim that no model can test has one verdict with the reason, of the first model
+    that has some of the evidence.
     """
     verdicts = []
     for claim in claims:
@@ -114,7 +115,7 @@ def judge(
 
 
 def judge_one(claim: Claim, model: str, evidence: Mapping[str, Any]) -> Verdict:
-    """Return the verdict of a claim on what is known of a model."""
+    """Return the verdict of a claim from the evidence about a model."""
     verdict = Verdict(
         id=claim.id,
         claim=claim.claim,
@@ -144,7 +145,7 @@ def judge_one(claim: Claim, model: str, evidence: Mapping[str, Any]) -> Verdict:
     verdict.holds = tuple(decision.holds)
     verdict.refuted = tuple(decision.refuted)
 
-    # What belongs beside it.
+    # The paper's number, the controls, and the comparison with a worked example.
     if decision.verdict == "undecided" and verdict.paper is not None:
         verdict.needed = _needed(claim, decision.interval, verdict.paper)
     verdict.of_example = _share_of_example(claim, evidence, parts)
@@ -153,13 +154,13 @@ def judge_one(claim: Claim, model: str, evidence: Mapping[str, Any]) -> Verdict:
 
 
 def estimate_of(shown: Interval) -> Estimate:
-    """Return an interval of numbers as an estimate."""
+    """Return an Interval as an Estimate."""
     ends = float(shown.low), float(shown.high)
     return Estimate(float(shown.estimate), *ends, shown.n)
 
 
 def _needed(claim: Claim, shown: Interval, paper: float) -> float | None:
-    """Return how many problems would show an effect of the paper's size."""
+    """Return how many problems give 80 % power to detect the paper's effect."""
     distance = distance_inside(paper, *claim.ends)
     deviation = float(np.nan_to_num(shown.error)) * sqrt(shown.n)
     needed = n_deciding(distance, deviation)
@@ -169,12 +170,12 @@ def _needed(claim: Claim, shown: Interval, paper: float) -> float | None:
 def _share_of_example(
     claim: Claim, evidence: Mapping[str, Any], parts: Parts
 ) -> Estimate | None:
-    """Return a change of log-likelihood in % of what the positive control, a worked
-    example, gains with the same model.
+    """Return a change of log-likelihood in % of the gain by a worked example (the
+    positive control) with the same model.
 
-    Both are of the problems that have both, and the interval has the errors of both.
-    None for other claims, and where the example's gain is not significant: it is then
-    no scale.
+    Both are taken on the problems that have both, and the interval includes the errors
+    of both. None for other claims, and if the example's gain is not significant, so
+    that it sets no scale.
     """
     pairs = claim.arguments.get("pairs", [])
     is_one_change = claim.measure == "likelihood_differences" and len(pairs) == 1
@@ -198,7 +199,9 @@ def _share_of_example(
 def _compare_with_controls(
     verdict: Verdict, claim: Claim, values: xr.DataArray, decision: Decision
 ) -> None:
-    """Note what the control networks give, and whether training changes the verdict."""
+    """Add the results of the control networks, and whether training changes the
+    verdict.
+    """
     untrained = _networks(claim, values, decision.part, UNTRAINED)
     verdict.control = _control(untrained)
     verdict.uniform = _control(_networks(claim, values, decision.part, [UNIFORM]))
@@ -210,7 +213,7 @@ def _is_specific(
     claim: Claim, decision: Decision, untrained: Sequence[Network]
 ) -> bool:
     """Return whether an untrained network gets another verdict than the trained one, or
-    the same from the other side.
+    the same verdict from the other side of the range.
     """
     estimates = [decision.interval.estimate]
     estimates += [network.shown.estimate for network in untrained]
@@ -222,9 +225,10 @@ def _is_specific(
 def _networks(
     claim: Claim, values: xr.DataArray, part: str, names: Sequence[str]
 ) -> list[Network]:
-    """Return the networks of these names, each judged by itself.
+    """Return the networks of these names, each with its verdict.
 
-    Evenly spread attention has no values and no activations: what it lacks is left out.
+    Uniform attention has no values and no activations; components that it lacks are
+    left out.
     """
     networks = []
     for name in values.network.values:
@@ -238,7 +242,7 @@ def _networks(
 
 
 def _control(networks: Sequence[Network]) -> Control | None:
-    """Return networks of a kind as one control: nothing is averaged."""
+    """Combine networks of one kind into a control, without averaging."""
     if not networks:
         return None
     verdicts = {network.verdict for network in networks}

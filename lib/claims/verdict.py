@@ -1,8 +1,8 @@
-"""What is known of a claim on a model: its verdict, and the numbers behind it.
+"""The verdict of a claim on a model, and the numbers behind it.
 
-Verdicts are kept as JSON: those of a run in results/<profile>/claims.json, and those of
-the repository's own profiles in data/<profile>/claims.json, beside a table that people
-read, verdicts.csv. Of many verdicts `about` chooses some.
+Verdicts are stored as JSON: those of a run in results/<profile>/claims.json, and those
+of the repository's profiles in data/<profile>/claims.json, together with a readable
+table, verdicts.csv. `about` selects the verdicts on a claim.
 """
 
 from collections import Counter
@@ -24,15 +24,15 @@ from lib.statistics.intervals import ENOUGH
 from lib.statistics.rounding import format_interval
 
 VERDICTS = ("supported", "in part", "contradicted", "undecided")
-# What is said of a claim with fewer than ENOUGH problems, or none.
+# Words for a claim with fewer than ENOUGH problems, or none.
 UNJUDGED = TOO_FEW, NOT_TESTED = "too few", "not tested"
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """An effect with the ends of its interval, which have no value where it has none.
+    """An effect with its interval, whose bounds are NaN if it has none.
 
-    f"{estimate}" rounds all three by the interval's width; f"{estimate:+}" signs them.
+    f"{estimate}" rounds all three by the interval's width; f"{estimate:+}" adds signs.
     """
 
     effect: float
@@ -44,24 +44,24 @@ class Estimate:
         return format_interval(self.effect, self.low, self.high, sign)
 
     def lies_above(self, number: float) -> bool:
-        """Return whether the whole interval lies above a number."""
+        """Return whether the complete interval lies above a number."""
         return self.low is not None and self.low > number
 
     def lies_below(self, number: float) -> bool:
-        """Return whether the whole interval lies below a number."""
+        """Return whether the complete interval lies below a number."""
         return self.high is not None and self.high < number
 
     def holds(self, number: float) -> bool:
-        """Return whether a number lies within the interval."""
+        """Return whether the interval includes a number."""
         return not self.lies_above(number) and not self.lies_below(number)
 
 
 @dataclass(frozen=True)
 class Control(Estimate):
-    """What networks of a kind give in the part that decides.
+    """Result of one kind of control network for the deciding part of a claim.
 
-    The verdict is the one that each of them gets, else mixed; the effect is the middle
-    one's, and the ends are the lowest and the highest of all.
+    `verdict` is the verdict that all of them share, or "mixed". `effect` is the middle
+    network's effect; the interval's bounds are the lowest and highest of all networks.
     """
 
     verdict: str
@@ -69,9 +69,9 @@ class Control(Estimate):
 
 @dataclass
 class Verdict:
-    """A claim, a model, and how the claim stands on it.
+    """The verdict of a claim on a model.
 
-    With an n of 0 it was not tested, for the `reason` given.
+    An n of 0 means that it was not tested, for the given `reason`.
     """
 
     id: str
@@ -81,11 +81,11 @@ class Verdict:
     model: str
     unit: str
     range: tuple[float | None, float | None]
-    written: str  # before or after anything of the kind was known of this model
+    written: str  # "before" or "after" data of the kind were known for this model
     verdict: str = "undecided"
     reason: str | None = None
 
-    part: str = ""  # the one that decides, and its effect
+    part: str = ""  # the deciding part, and its effect
     effect: float | None = None
     low: float | None = None
     high: float | None = None
@@ -95,50 +95,58 @@ class Verdict:
 
     p: float | None = None
     p_holm: float | None = None
-    survives: bool | None = None  # the correction for all rows
+    survives: bool | None = (
+        None  # whether it survives Holm's correction for all verdicts
+    )
 
     control: Control | None = None  # untrained networks
-    uniform: Control | None = None  # attention that is spread evenly
+    uniform: Control | None = None  # uniform attention
     specific: bool | None = None  # whether untrained networks get another verdict
-    # The effect in % of what a worked example gains: of changes of log-likelihood.
+    # A change of log-likelihood in % of what a worked example in the prompt gains.
     of_example: Estimate | None = None
     paper: float | None = None  # the paper's number
-    paper_of: str | None = None  # and its model
-    needed: float | None = None  # problems that would show an effect of its size
+    paper_of: str | None = None  # the model of that number
+    needed: float | None = (
+        None  # problems needed for 80 % power to detect an effect of that size
+    )
 
     @property
     def estimate(self) -> Estimate:
-        """The effect of the part that decides, NaN where nothing was tested."""
+        """The effect of the deciding part; NaN if nothing was tested."""
         effect = nan if self.effect is None else self.effect
         return Estimate(effect, self.low, self.high, self.n)
 
     @computed_field
     @property
     def word(self) -> str:
-        """One of VERDICTS, or of UNJUDGED, as tables and figures show it."""
+        """The verdict in tables and figures: one of VERDICTS, or of UNJUDGED."""
         if self.n == 0:
             return NOT_TESTED
         return self.verdict if self.n >= ENOUGH else TOO_FEW
 
     @property
     def decided(self) -> bool:
-        """Whether the verdict is anything but undecided."""
+        """Whether the verdict is not "undecided"."""
         return self.word not in (*UNJUDGED, "undecided")
 
     @computed_field
     @property
     def lost(self) -> bool:
-        """Whether it does not stand when corrected for all rows (Holm)."""
+        """Whether the verdict is not significant after Holm's correction for all
+        verdicts.
+        """
         return self.decided and not self.survives
 
 
 def models_of(verdicts: Iterable[Verdict]) -> list[str]:
-    """Return the models of some verdicts, in their order."""
+    """Return the models of some verdicts, in order of appearance."""
     return list(dict.fromkeys(verdict.model for verdict in verdicts))
 
 
 def about(verdicts: Iterable[Verdict], claim: str, least: int = 1) -> list[Verdict]:
-    """Return the verdicts on a claim by its id, of at least so many problems."""
+    """Return the verdicts on a claim (by its id) that rest on at least `least`
+    problems.
+    """
     return [row for row in verdicts if row.id == claim and row.n >= least]
 
 
@@ -146,8 +154,8 @@ KEPT = TypeAdapter(list[Verdict])
 
 
 def verdict_table(verdicts: Iterable[Verdict]) -> pd.DataFrame:
-    """Return a row per verdict, and a column per field; those of an object in a field
-    are named after both, such as control_effect.
+    """Return a row per verdict with a column per field; the fields of a nested object
+    have compound names such as control_effect.
     """
     rows = KEPT.dump_python(list(verdicts), mode="json", exclude_none=True)
     table = pd.json_normalize(rows, sep="_")
@@ -157,9 +165,9 @@ def verdict_table(verdicts: Iterable[Verdict]) -> pd.DataFrame:
 
 
 def stored_verdicts(name: str) -> list[Verdict]:
-    """Return the verdicts that the repository keeps of a profile of its own, by name.
+    """Return the verdicts of one of the repository's profiles, by its name.
 
-    Raises InputError when there are none, or they are damaged.
+    Raises InputError if there are none, or if they are damaged.
     """
     return _read(_stored(name), f"python -m lib reproduce --profile {name} writes them")
 
@@ -169,9 +177,9 @@ def _stored(name: str) -> Path:
 
 
 def read_verdicts(profile: Profile) -> list[Verdict]:
-    """Return what `write_verdicts` wrote.
+    """Return the verdicts that `write_verdicts` wrote.
 
-    Raises InputError when there are no claims, or they are damaged.
+    Raises InputError if there are no claims, or if they are damaged.
     """
     path = profile.results / "claims.json"
     again = f"python -m lib claims {profile.options}"
@@ -181,7 +189,7 @@ def read_verdicts(profile: Profile) -> list[Verdict]:
 
 
 def _read(path: Path, advice: str) -> list[Verdict]:
-    """Return the verdicts of a file; the InputError ends in this advice."""
+    """Return the verdicts of a file; an InputError ends with the advice."""
     place = relative_path(path)
     try:
         return KEPT.validate_json(path.read_bytes())
@@ -195,13 +203,13 @@ def _read(path: Path, advice: str) -> list[Verdict]:
 def write_verdicts(profile: Profile, verdicts: Sequence[Verdict]) -> Path:
     """Write results/<profile>/claims.json and return its path.
 
-    The repository's own files of these verdicts are renewed, if it has them.
+    If the repository has files of these verdicts, they are renewed.
     """
     content = KEPT.dump_json(list(verdicts), indent=1) + b"\n"
     path = profile.results / "claims.json"
     write_whole(path, content)
 
-    # Processors round differently: a sixth digit is no news.
+    # Processors round differently, so a change in the sixth digit does not count.
     stored = _stored(profile.name)
     table = stored.with_name("verdicts.csv")
     csv = csv_of(verdict_table(verdicts))
@@ -212,9 +220,10 @@ def write_verdicts(profile: Profile, verdicts: Sequence[Verdict]) -> Path:
 
 
 def verdicts_as_text(verdicts: Iterable[Verdict]) -> str:
-    """Return a line per verdict: how it stands, with its number, or why there is none.
+    """Return a line per verdict with its word and number, or the reason why it has
+    none.
 
-    † marks one that does not stand when corrected for the number of all.
+    † marks a verdict that is not significant after the correction for all verdicts.
     """
     lines = []
     for row in verdicts:
@@ -227,7 +236,7 @@ def verdicts_as_text(verdicts: Iterable[Verdict]) -> str:
 
 
 def totals(verdicts: Iterable[Verdict]) -> str:
-    """Return how many literal claims stand how, over all models."""
+    """Count the literal claims by verdict, over all models."""
     literal = [verdict for verdict in verdicts if verdict.reading == "literal"]
     stands = Counter(verdict.word for verdict in literal)
     return ", ".join(f"{count} {name}" for name, count in stands.most_common())

@@ -1,15 +1,15 @@
-"""What a notebook shows: pictures, tables and words; no network, no model.
+"""Show pictures, tables and sentences in a notebook, without network and model.
 
     figure, axes = figures.grid(2)  # a cell draws on axes,
-    figures.keep(run, "fig09", figure, table)  # and keeps what it drew with its numbers
+    figures.keep(run, "fig09", figure, table)  # and saves the figure with its numbers
 
-    drawing   axes, looks by order, curves of a head, estimates with intervals; a
-              figure's one legend, and how it is saved and shown
-    tables    tables in few digits, and in files that change when a reader sees it;
+    drawing   axes, styles of series, curves of a head, estimates with intervals; the
+              legend of a figure, and how it is saved and shown
+    tables    tables in few digits, and files that change only if a reader sees it;
               sentences
-    close_up  one prompt from close, as coloured tokens
+    close_up  one prompt close up, as coloured tokens and curves
 
-What a figure shows is in data/figures.yaml; the look is in paper.mplstyle.
+Captions are in data/figures.yaml; the style is in paper.mplstyle.
 """
 
 import lazy_loader

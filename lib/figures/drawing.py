@@ -1,16 +1,16 @@
-"""What cells draw with: the axes of a page, looks by order, curves of a head, and
-estimates with their intervals; and how a figure is kept.
+"""Draw with axes as wide as a page, a style for each series, curves of a head, and
+estimates with intervals; and save a figure.
 
     figure, axes = grid(3)
     for ax, rows in zip(axes, split(table, "model")):
         interval_rows(ax, rows, "lambda", "span", by="condition")
     keep(run, "lambda_by_span", figure, table)
 
-The two columns behind an estimate's are the ends of its interval. The look is in
-paper.mplstyle. A figure is a png, a pdf and the csv of its numbers, which alone decides
-whether the three are written anew: processors round differently, and no file should
-change for a digit that no reader sees. To draw a figure in a new look, delete its png:
-its csv stays.
+The two columns after an estimate are the bounds of its interval. The style is in
+paper.mplstyle. A figure is saved as a png, a pdf and the csv of its numbers. Only the
+csv decides whether the three are written again: processors round differently, and no
+file should change because of a digit that no reader sees. To draw a figure in a new
+style, delete its png; its csv stays.
 """
 
 import io
@@ -27,12 +27,12 @@ from lib.figures.tables import csv_of, still_says
 from lib.files.whole import write_whole
 from lib.paths import relative_path
 
-# Nothing of a reader's own configuration stays.
+# A reader's matplotlib configuration has no effect.
 plt.style.use(["default", Path(__file__).with_name("paper.mplstyle")])
 
 PAGE_WIDTH = 7.2  # inches
-# Name, colour and marker of a condition: Okabe and Ito's palette, but for a lighter
-# green, so that the grey values differ, too. No marker points in a direction.
+# Name, colour and marker of a condition: Okabe and Ito's palette with a lighter green,
+# so that the grey values differ, too. No marker points in a direction.
 CONDITION_LOOKS = {
     "none": ("None", "#0072B2", "o"),
     "mless": ("Mless", "#D55E00", "s"),
@@ -47,21 +47,21 @@ PAPER_COLOURS = {
     "fig11": {"mless": "#0072B2", "random": "#E69F00"},
     "fig13": {"none": "#D55E00", "mless": "#009E73"},
 }
-# Of whatever else is told apart, in its order.
+# For all other series, in their order.
 COLOURS = ["#332288", "#999933", "#9F86C0", "#882255", "#4B6A88", "#DDAA33", "#117733"]
-# There is one more than colours, so that a pair of both comes back after 56 names.
+# One more marker than colours, so that a combination repeats only after 56 names.
 MARKERS = "osDpXP*8"
 NO_CHANGE = {"color": "0.35", "linestyle": "--", "linewidth": 0.8, "zorder": 1}
-# The curve without an insertion is seen where another lies on it.
+# The curve without an insertion stays visible under another one.
 WIDE_AND_PALE_LINE = {"linewidth": 2.2, "alpha": 0.5}
 LEGEND_COLUMNS = 5
 
 
 def grid(count=1, columns=None, height=1.9, **options):
     """Return a figure as wide as a page and its axes (count,), in rows of up to three,
-    or of two where there are more.
+    or of two if there are more.
 
-    height: inches, of a row; options: of `matplotlib.pyplot.subplots`.
+    height: of a row, in inches. options: of `matplotlib.pyplot.subplots`.
     """
     columns = columns or (count if count <= 3 else 2)
     rows = math.ceil(count / columns)
@@ -73,15 +73,17 @@ def grid(count=1, columns=None, height=1.9, **options):
 
 
 def split(table, *by):
-    """Return the rows of each value of these columns, as the values first come."""
+    """Split a table into one per distinct value of these columns, in order of
+    appearance.
+    """
     return [rows for _, rows in table.groupby(list(by), sort=False)]
 
 
 def tell_apart(names):
-    """Return by name the colour, the marker and the legend's text of each series.
+    """Return the colour, the marker and the legend's text of each series by name.
 
-    A condition looks the same in every figure. Whatever else there is takes the next
-    look in its order, so that no two of these names look alike.
+    A condition looks the same in every figure. Other series receive the next colour and
+    marker in their order, so that no two of these names look the same.
     """
     further = zip(cycle(COLOURS), cycle(MARKERS))
     looks = {}
@@ -93,11 +95,11 @@ def tell_apart(names):
 
 
 def token_curves(ax, head, names, colours=None):
-    """Draw what each token of one prompt receives, a curve per condition. A first token
-    that receives more than any other leaves the axis.
+    """Draw the attention that each token of one prompt receives, a curve per condition.
+    The axis is cut if the first token receives more than any other.
 
-    head: the rows of a head, of `head_curves.curves`; names: what the legend calls each
-    condition; colours: by condition, those of `tell_apart` if None.
+    head: the rows of a head, of `head_curves.curves`. names: the legend's text by
+    condition. colours: by condition; None: those of `tell_apart`.
     """
     looks = tell_apart(names)
     for condition, label in names.items():
@@ -113,7 +115,7 @@ def token_curves(ax, head, names, colours=None):
 
 
 def shade_inserted(ax, head, text="inserted tokens", colour="0.9"):
-    """Shade the inserted tokens of a whole prompt, and write what they are."""
+    """Shade the inserted tokens of a complete prompt, and label them."""
     places = head.position[(head.part == "inserted") & (head.condition == "mless")]
     ax.axvspan(places.min() - 0.5, places.max() + 0.5, color=colour, zorder=0)
     place = (places.mean(), 0.98)
@@ -122,10 +124,10 @@ def shade_inserted(ax, head, text="inserted tokens", colour="0.9"):
 
 
 def interval_rows(ax, table, value, group, by, order=()):
-    """Draw estimates with their intervals from the left to the right, a row per value
-    of `group` from the top and a series per value of `by`.
+    """Draw estimates with horizontal intervals: a row per value of `group` from the
+    top, and a series per value of `by`.
 
-    order: names whose looks come first, as those of the panel beside it.
+    order: names that receive the first styles, such as those of the neighbouring panel.
     """
     groups = list(dict.fromkeys(table[group]))
     looks = tell_apart([*order, *table[by]])
@@ -142,8 +144,8 @@ def interval_rows(ax, table, value, group, by, order=()):
 
 
 def intervals(rows, value):
-    """Return how far the ends of intervals lie below and above the estimates, (2, N);
-    NaN where an estimate has none.
+    """Return the distances of the bounds below and above the estimates, (2, N); NaN for
+    an estimate without an interval.
     """
     place = rows.columns.get_loc(value)
     ends = rows.iloc[:, place + 1 : place + 3].to_numpy(float)
@@ -151,8 +153,8 @@ def intervals(rows, value):
 
 
 def keep(run, name, figure, *tables):
-    """Give a figure one legend of all panels, save it with its tables in the folder of
-    the run's figures unless what is there shows the same numbers, and show it.
+    """Add one legend for all panels, save the figure with its tables in the run's
+    folder of figures unless the stored one shows the same numbers, and show it.
 
     Raises InputError for a folder that cannot be written.
     """
@@ -187,7 +189,7 @@ def _add_legend(figure):
 
 
 def bytes_of(figure, kind):
-    """Return a figure as the bytes of a kind of file."""
+    """Return a figure as the bytes of a file of this kind."""
     undated = {"CreationDate": None} if kind == "pdf" else None
     picture = io.BytesIO()
     figure.savefig(picture, format=kind, metadata=undated)

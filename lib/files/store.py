@@ -1,12 +1,12 @@
-"""A folder of rows that grows by whole lines, so that a run can be stopped anywhere and
+"""A folder of rows that grows line by line, so that a run can be stopped anywhere and
 resumed.
 
     with opened(folder, settings, file="scores.jsonl") as store:
-        store.fill(wanted, make, name, "score")  # what is missing, each kept at once
+        store.fill(wanted, make, name, "score")  # computes and stores missing rows
     rows = read(folder / "scores.jsonl")
 
-`run.json` holds the settings that every row shares, the file one row per line. One run
-at a time writes a file, on local disks: it relies on flock.
+`run.json` holds the settings that all rows share; the other file has one row per line.
+Only one run at a time writes a file, which flock ensures on local disks.
 """
 
 import contextlib
@@ -35,9 +35,9 @@ from lib.files.whole import read_bytes, write_json
 
 RUN = "run.json"
 ADVICE = "use another folder, or delete this one"
-# Rows that are finished at once, so that one which takes long delays no other.
+# Rows that are finished in parallel, so that a slow one does not delay the others.
 FINISHED_AT_ONCE = 4
-# What a disk without locks answers, and what a user is told.
+# Errors of a disk without locks, and the message for them.
 LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 NO_LOCKS = (
     "this disk has no file locks: write to another one, with --out or a copy there"
@@ -55,12 +55,12 @@ def opened(
     *,
     file: str,
 ) -> Iterator["Store"]:
-    """Yield the store of a folder, new or resumed, alone with its file until the block
-    ends: another run waits.
+    """Yield the store of a folder, new or resumed, with exclusive access to its file
+    until the block ends; another run waits.
 
-    Shard (i, n) has a file of its own, so that an array's jobs need no lock that spans
-    machines. Raises InputError for a folder that cannot be written, was made with other
-    settings, or is damaged but for a half-written last line.
+    Shard (i, n) has a separate file, so that the jobs of an array need no lock across
+    machines. Raises InputError for a folder that cannot be written, has other settings,
+    or is damaged other than by a half-written last line.
     """
     path = Path(folder) / file
     if shard != (1, 1):
@@ -81,7 +81,7 @@ def opened(
 
 @contextlib.contextmanager
 def _in_one_line(path: Path) -> Iterator[None]:
-    """Let what keeps a file from being written be an InputError."""
+    """Turn an OSError raised while writing a file into a one-line InputError."""
     try:
         yield
     except OSError as error:
@@ -94,7 +94,7 @@ def _in_one_line(path: Path) -> Iterator[None]:
 
 
 def _lock(stream: BinaryIO, path: Path) -> None:
-    """Lock a file, and say so where another run has to end first."""
+    """Lock a file, and report if another run has to end first."""
     try:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -103,8 +103,8 @@ def _lock(stream: BinaryIO, path: Path) -> None:
 
 
 def _mended_rows(stream: BinaryIO, path: Path) -> dict[str, dict]:
-    """Return the rows of a file that nobody else writes, without what a killed writer
-    left at its end.
+    """Return the rows of a file that nobody else writes, and remove what a killed
+    writer left at its end.
     """
     data = path.read_bytes()
     whole = _whole(data)
@@ -118,7 +118,7 @@ def _mended_rows(stream: BinaryIO, path: Path) -> dict[str, dict]:
 
 
 class Store:
-    """The rows of one run: `rows` by key in the file's order, and `append` for more."""
+    """The rows of one run: `rows` by key, in the file's order; `append` adds one."""
 
     def __init__(self, path: Path, descriptor: int, rows: dict[str, dict]):
         self.path = path
@@ -128,17 +128,17 @@ class Store:
         self._writable = True
 
     def append(self, row: dict) -> None:
-        """Write a row with a key, unless its key is there already; raises InputError
-        where that fails. What was written of it, the next run mends.
+        """Write a row with a key, unless the key exists; raise InputError if that
+        fails. The next run removes a partly written line.
         """
         line = json.dumps(row).encode() + b"\n"
         if row["key"] in self.rows:
             return
         with _in_one_line(self.path):
-            # A disk that fills up is an error only in the next call.
+            # A full disk raises an error only in the next call.
             if os.write(self._file, line) < len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        self.rows[row["key"]] = json.loads(line)  # as a later reader will see it
+        self.rows[row["key"]] = json.loads(line)  # as it is read later
 
     def everything(self) -> dict[str, dict]:
         """Return the rows of all shards so far, by key."""
@@ -148,12 +148,12 @@ class Store:
         return rows | self.rows
 
     def missing(self, wanted: Mapping[str, Wanted]) -> dict[str, Wanted]:
-        """Return what no shard has of the wanted rows."""
+        """Return the wanted rows that no shard has."""
         known = self.everything()
         return {key: item for key, item in wanted.items() if key not in known}
 
     def take_over(self, wanted: Collection[str], rows: Iterable[dict]) -> None:
-        """Write those of the rows whose keys are wanted and that no shard has."""
+        """Write the wanted rows that no shard has from the given rows."""
         missing = set(wanted) - self.everything().keys()
         for row in rows:
             if row["key"] in missing:
@@ -167,10 +167,10 @@ class Store:
         unit: str,
         finish: Callable[[Made], dict] | None = None,
     ) -> int:
-        """Make what no shard has of the wanted rows, and keep each at once, which is a
-        unit of a bar; return how many could not be made.
+        """Make the wanted rows that no shard has, store each as soon as it is made (one
+        unit of a progress bar), and return how many could not be made.
 
-        `finish` turns what was made into its row, while the next ones are made.
+        `finish` turns a result into its row, while the next ones are made.
         """
         missing = self.missing(wanted)
         if not missing:
@@ -180,7 +180,7 @@ class Store:
 
         def keep(row: dict) -> None:
             with self._writing:
-                # Nothing is written behind a half-written line.
+                # Nothing may be written after a half-written line.
                 if self._writable:
                     self._writable = False
                     self.append(row)
@@ -189,18 +189,18 @@ class Store:
 
         with bar, contextlib.closing(make(missing)) as made:
             if finish:
-                _beside(made, lambda one: keep(finish(one)))
+                _in_threads(made, lambda one: keep(finish(one)))
             else:
                 for row in made:
                     keep(cast(dict, row))
         return sum(key not in self.rows for key in missing)
 
 
-def _beside(made: Iterable[Made], work: Callable[[Made], None]) -> None:
-    """Do work on each of what is made, in threads, while the next ones are made.
+def _in_threads(made: Iterable[Made], work: Callable[[Made], None]) -> None:
+    """Process results in threads, while the next ones are made.
 
-    It is done to the end also where the making is interrupted. What the work raises is
-    raised as soon as something more is made.
+    Work that has begun is finished even if the making is interrupted. An exception of
+    the work is raised with the next result.
     """
     with ThreadPoolExecutor(FINISHED_AT_ONCE) as threads:
         waiting: deque[Future[None]] = deque()
@@ -213,9 +213,7 @@ def _beside(made: Iterable[Made], work: Callable[[Made], None]) -> None:
 
 
 def _whole(data: bytes) -> bytes:
-    """Return the lines without a last one that is half written; one that lacks its end
-    alone gets it.
-    """
+    """Drop a half-written last line; add a missing line end."""
     end = data.rfind(b"\n") + 1
     with contextlib.suppress(ValueError, RecursionError):
         json.loads(data[end:])
@@ -224,8 +222,8 @@ def _whole(data: bytes) -> bytes:
 
 
 def _rows_of_lines(whole: bytes, path: Path) -> dict[str, dict]:
-    """Return the rows of whole lines by key, the first of each; blank lines are
-    skipped, and an InputError names a broken one.
+    """Return the rows of complete lines by key, the first of each. Blank lines are
+    skipped; an InputError names an invalid line.
     """
     rows: dict[str, dict] = {}
     for number, line in enumerate(whole.split(b"\n")[:-1], 1):
@@ -246,11 +244,11 @@ def _rows_of_lines(whole: bytes, path: Path) -> dict[str, dict]:
 
 
 def read(*files: str | Path) -> list[dict]:
-    """Return the rows of JSONL files, also of .gz, the first of each key; raises
-    InputError naming a broken line.
+    """Return the rows of JSONL files (also .gz), the first of each key; raise
+    InputError that names an invalid line.
 
-    A last line without its end is left out: its writer is at it now, or was killed at
-    it.
+    A last line without a line end is ignored: its writer is still writing it, or was
+    killed.
     """
     rows: dict[str, dict] = {}
     for path in map(Path, files):
@@ -261,8 +259,8 @@ def read(*files: str | Path) -> list[dict]:
 
 
 def require_same(folder: Path, settings: dict) -> None:
-    """Raise InputError for the first setting that a folder was not made with, if it was
-    made before.
+    """Raise InputError for the first setting that differs from those of an existing
+    folder.
     """
     if (folder / RUN).exists():
         difference = first_difference(read_run(folder), settings)
@@ -283,7 +281,7 @@ def first_difference(before: dict, now: dict) -> str:
 
 
 def _flat(settings: dict, prefix: str = "") -> dict[str, str]:
-    """Return settings as JSON by name, those of a group as group.name."""
+    """Return settings as JSON by name; those of a group as group.name."""
     flat = {}
     for name, value in settings.items():
         if isinstance(value, dict):
@@ -294,9 +292,7 @@ def _flat(settings: dict, prefix: str = "") -> dict[str, str]:
 
 
 def read_run(folder: Path) -> dict:
-    """Return the settings of the run in a folder; raises InputError where there is
-    none.
-    """
+    """Return the settings of the run in a folder; raise InputError if there is none."""
     path = folder / RUN
     if not path.is_file():
         raise InputError(f"{folder} holds no run: it has no {RUN}")

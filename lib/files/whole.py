@@ -1,7 +1,6 @@
-"""How files are read and written, whatever their folder is: in one line what is wrong
-with one that comes from outside, and whole or not at all what is written.
+"""Read files with errors in one line, and write them atomically.
 
-`settings_key` gives the keys under which results are kept.
+`settings_key` returns the keys under which results are stored.
 """
 
 import contextlib
@@ -23,11 +22,11 @@ from lib.paths import relative_path
 
 
 def read_text(path: str | Path) -> str:
-    """Return a UTF-8 file without its byte order mark, `~` being the home folder; one
-    that ends in .gz is unpacked.
+    """Return the text of a UTF-8 file without byte order mark; `~` is the home folder,
+    and .gz is unpacked.
 
-    Line ends stay as they are, so that no system changes a text's digest. Raises
-    InputError.
+    Line ends stay as they are, so that a text's digest is the same on every system.
+    Raises InputError.
     """
     path = Path(os.path.expanduser(path))
     try:
@@ -39,12 +38,14 @@ def read_text(path: str | Path) -> str:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return what a file holds, one that ends in .gz unpacked; raises InputError."""
+    """Return a file's content, with .gz unpacked; raise InputError if it cannot be
+    read.
+    """
     try:
         content = path.read_bytes()
         return gzip.decompress(content) if path.suffix == ".gz" else content
     except (OSError, EOFError, zlib.error) as error:
-        # What is no gzip file, or half of one, has no number of its error.
+        # The error of an invalid or incomplete gzip file has no strerror.
         reason = getattr(error, "strerror", None) or error
         message = f"{relative_path(path)} cannot be read: {reason}"
         raise InputError(message) from error
@@ -52,7 +53,7 @@ def read_bytes(path: Path) -> bytes:
 
 def json_lines(path: str | Path) -> Iterator[tuple[int, Any]]:
     """Yield (line number, value) for every line of a JSONL file that is not blank;
-    raises InputError.
+    raise InputError for an invalid one.
     """
     # Not splitlines(): JSON allows U+2028 and its like inside a string.
     for number, line in enumerate(read_text(path).split("\n"), 1):
@@ -61,22 +62,20 @@ def json_lines(path: str | Path) -> Iterator[tuple[int, Any]]:
         try:
             yield number, json.loads(line)
         except (ValueError, RecursionError) as error:
-            # RecursionError is of deep nesting; a ValueError may also be of a number
-            # with thousands of digits, which has no `msg`.
+            # RecursionError comes from deep nesting; a ValueError without `msg` from a
+            # number with thousands of digits.
             reason = getattr(error, "msg", error)
             message = f"{path}, line {number}: not valid JSON ({reason})"
             raise InputError(message) from error
 
 
 def digits_of(number: float) -> str:
-    """Return a number of JSON in digits alone: Python writes 1e-07, which is no LaTeX
-    of it.
-    """
+    """Return a JSON number in plain digits, because 1e-07 is not valid LaTeX."""
     return f"{Decimal(str(number)):f}"
 
 
 def read_yaml(path: Path) -> Any:
-    """Return what a YAML file holds; an InputError names the file and the line."""
+    """Return the content of a YAML file; an InputError names the file and the line."""
     text = read_text(path)
     try:
         return yaml.load(text, Loader=_Loader)
@@ -91,7 +90,7 @@ def read_yaml(path: Path) -> Any:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML in which a key stands once: of two the first would be lost silently."""
+    """YAML that refuses duplicate keys, of which the first would be lost silently."""
 
     def construct_mapping(self, node, deep=False):
         seen = set()
@@ -106,7 +105,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def write_json(path: str | Path, value: object) -> None:
-    """Replace the file by the value as JSON, at once or not at all.
+    """Replace a file by the value as JSON, atomically.
 
     Raises InputError for any OSError.
     """
@@ -114,7 +113,7 @@ def write_json(path: str | Path, value: object) -> None:
 
 
 def write_whole(path: Path, content: bytes | memoryview) -> None:
-    """Replace the file by the content, at once or not at all; its folder is made.
+    """Replace a file by the content, atomically; create its folder.
 
     Raises InputError for any OSError.
     """
@@ -124,7 +123,7 @@ def write_whole(path: Path, content: bytes | memoryview) -> None:
         with open(temporary, "wb") as stream:
             stream.write(content)
             stream.flush()
-            # Else a power cut may leave the new name on an empty file.
+            # Otherwise a power failure may leave an empty file with the new name.
             os.fsync(stream.fileno())
         os.replace(temporary, path)
     except OSError as error:
@@ -134,11 +133,11 @@ def write_whole(path: Path, content: bytes | memoryview) -> None:
 
 
 def whole_folder(folder: Path, fill: Callable[[Path], object]) -> Path:
-    """Return `folder`, which is whole or absent whoever is killed.
+    """Return `folder`, which is either complete or absent, even if a process is killed.
 
-    `fill` makes it in a partial folder that is renamed at the end. One process at a
-    time fills it, and may go on from what another left there. Raises InputError when
-    the cache cannot be written.
+    `fill` creates it in a partial folder that is renamed at the end. One process at a
+    time fills it, and may continue the work of a killed one. Raises InputError if the
+    cache cannot be written.
     """
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -156,6 +155,6 @@ def whole_folder(folder: Path, fill: Callable[[Path], object]) -> Path:
 
 
 def settings_key(**parts: object) -> str:
-    """Return 16 hex digits that stand for the parts, whatever their order."""
+    """Return 16 hex digits that identify the parts, whatever their order."""
     canonical = json.dumps(parts, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()[:16]

@@ -83,7 +83,7 @@ def significant_changes(verdicts: Sequence[Verdict], *claims: str) -> dict[str, 
 
 
 def packed_prompts(profile: Profile) -> dict[str, str]:
-    """Return what is measured of one prompt by model, packed and in base64."""
+    """Return the measurements of one prompt by model, compressed and in base64."""
     prompts = {}
     for spec in profile.attention.models:
         name = resolve(spec).name
@@ -106,12 +106,14 @@ def turned_pair(profile: Profile) -> pd.Series | None:
 
 
 def embedded(name: str) -> Markup:
-    """Return a style or a script of the templates as it is."""
+    """Return a style or script of the templates as it is."""
     return Markup(read_text(TEMPLATE_FOLDER / name))
 
 
 def policy_hash(name: str) -> str:
-    """Return how a content security policy names an embedded style or script."""
+    """Return the hash by which a content security policy allows an embedded style or
+    script.
+    """
     hashed = hashlib.sha256(embedded(name).encode()).digest()
     return f"'sha256-{base64.b64encode(hashed).decode()}'"
 
@@ -122,8 +124,8 @@ LOCAL_LINK = re.compile(r"(?<!!)\[([^]]*)\]\((?!https:)([^)]*)\)")
 
 
 def addresses() -> dict[str, str]:
-    """Return where the repository and its page are published, by name; nothing before
-    `make address` has set it.
+    """Return the addresses of the repository and its page by name; empty before `make
+    address` has set them.
     """
     text = read_text(paths.ROOT / "pyproject.toml")
     urls = tomllib.loads(text)["project"]["urls"]
@@ -131,8 +133,8 @@ def addresses() -> dict[str, str]:
 
 
 def publish_figures(profile: Profile, folder: Path) -> dict[str, dict]:
-    """Copy a profile's figures into the folder and return by name what
-    data/figures.yaml says of those that it lists, in its order.
+    """Copy a profile's figures into the folder, and return the captions of
+    data/figures.yaml by name, in its order.
     """
     if profile.figures.is_dir():
         shutil.copytree(profile.figures, folder, dirs_exist_ok=True)
@@ -143,10 +145,10 @@ def publish_figures(profile: Profile, folder: Path) -> dict[str, dict]:
 
 
 def publish_notebooks(profile: Profile, folder: Path) -> list[str]:
-    """Write the notebooks into the folder as HTML without a script, and return their
+    """Write the notebooks into the folder as HTML without scripts, and return their
     names.
 
-    A profile's executed copy comes before the repository's own.
+    A profile's executed copy has precedence over the repository's notebook.
     """
     # It takes a second to import.
     from nbconvert import HTMLExporter
@@ -170,11 +172,11 @@ def publish_notebooks(profile: Profile, folder: Path) -> list[str]:
 
 
 def report_of(profile: Profile) -> Markup:
-    """Return docs/report.md as HTML below the page's own heading; nothing for a profile
-    that it is not about.
+    """Return docs/report.md as HTML below the page's heading; nothing for a profile
+    that it does not describe.
 
-    Its figures are those beside the page; links to other files of the repository lead
-    to its address, and are text as long as it has none.
+    Its figures are those next to the page. Links to other files lead to the
+    repository's address, and become plain text if it is unknown.
     """
     if profile.name != REPORTED:
         return Markup()

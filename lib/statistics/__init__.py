@@ -1,8 +1,7 @@
-"""What numbers over problems say.
+"""Statistics of numbers over problems.
 
-`intervals` has the one rule for the interval of a number and how many problems it
-takes, `rounding` how a number is told, `p_values` tests and their correction,
-`prediction` how well a number tells which problems are answered right, and
-`importance_weighting` the difference in accuracy between two prompts, from weighted
-answers.
+`intervals` has confidence intervals and the number of problems for a given power,
+`rounding` the precision with which a number is printed, `p_values` tests and their
+correction, `prediction` the area under the ROC curve, and `importance_weighting` the
+difference in accuracy between two prompts from weighted answers.
 """

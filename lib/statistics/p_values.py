@@ -1,4 +1,4 @@
-"""P-values: that of an interval, and corrected for many tests."""
+"""P-values from intervals, and their correction for multiple tests."""
 
 from collections.abc import Callable
 from math import sqrt
@@ -9,17 +9,17 @@ from numpy.typing import ArrayLike
 
 from lib.statistics.intervals import ClusteredMean, Interval
 
-# A p-value is told between these two.
+# Range of the p-values that are searched.
 SMALLEST_P = 1e-6
 LARGEST_P = 0.99
 
 
 def smallest_level(reached: Callable[[Interval], Any], *part: Any) -> float:
-    """Return the p-value of what an interval says.
+    """Return the smallest alpha for which `reached` is true of interval(*part): the
+    p-value of a statement about an interval.
 
-    That is the smallest alpha for which `reached` is true of interval(*part). It halves
-    a logarithmic scale from 1e-6 to 0.99, exact to a hundredth of it; 1 if not even
-    0.99 reaches it.
+    A bisection on a logarithmic scale from 1e-6 to 0.99 finds it to a relative
+    precision of a hundredth; 1 if not even 0.99 suffices.
     """
     mean = ClusteredMean(*part)
     below = SMALLEST_P
@@ -38,7 +38,7 @@ def smallest_level(reached: Callable[[Interval], Any], *part: Any) -> float:
 def holm(p_values: ArrayLike) -> np.ndarray:
     """Return Holm's adjusted p-values (M,), in the order given.
 
-    Raises ValueError for what is no p-value.
+    Raises ValueError for a number that is no p-value.
     """
     p_values = np.asarray(p_values, dtype=float)
     if not ((p_values >= 0) & (p_values <= 1)).all():

@@ -1,16 +1,17 @@
-"""How well a number of each problem tells which problems are answered right."""
+"""How well a number for each problem predicts which problems are answered right."""
 
 import numpy as np
 
 
 def roc_values(x: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return (N,) whose mean is the area under the ROC curve (DeLong et al. 1988).
+    """Return (N,) values whose mean is the area under the ROC curve (DeLong et al.
+    1988).
 
-    The mean has the area's standard error too.
+    The mean also has the area's standard error.
     """
     wrong = ~right
-    # Of each right one, with how many wrong ones it is in order, half of a tie; of each
-    # wrong one likewise.
+    # For each right one, the share of wrong ones below it (half for ties), and likewise
+    # for each wrong one.
     of_right = _below(x[right], x[wrong]) / wrong.sum()
     of_wrong = 1 - _below(x[wrong], x[right]) / right.sum()
     area = of_right.mean()
@@ -21,6 +22,6 @@ def roc_values(x: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def _below(x: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Return for each x how many of the others are below it, half of a tie."""
+    """Return for each x how many of the others are below it, with half for ties."""
     ranked = np.sort(others)
     return (ranked.searchsorted(x) + ranked.searchsorted(x, "right")) / 2
