@@ -6,7 +6,7 @@ All take `lib.evaluation.scores(profile, "ablations")` and return a row per mode
 contrast, with the 95 % interval over problems.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
@@ -52,16 +52,21 @@ def depth_table(ablations: pd.DataFrame) -> pd.DataFrame:
     table = contrast_table(ablations, contrasts)
     table["visible to"] = [last[label][0] for label in table.contrast]
     table["k"] = [last[label][1] for label in table.contrast]
-    return table.sort_values(["visible to", "k"], kind="stable", ignore_index=True)
+    models = list(dict.fromkeys(table.model))
+    return table.sort_values(
+        ["model", "visible to", "k"],
+        key=lambda column: (
+            column.map(models.index) if column.name == "model" else column
+        ),
+        ignore_index=True,
+    )
 
 
-def entropy_table(ablations: pd.DataFrame) -> pd.DataFrame:
+def entropy_table(ablations: pd.DataFrame, conditions: Sequence[str]) -> pd.DataFrame:
     """Return the change of the next token's mean entropy against none in nats, and the
-    mean `divergence` from none, by condition and by tokens of the solution.
+    mean `divergence` from none, by tokens of the solution and by condition.
     """
-    contrasts = {
-        name: (name, "none") for name in ablations.condition.unique() if name != "none"
-    }
+    contrasts = {name: (name, "none") for name in conditions}
     tables = []
     for number, tokens in enumerate(WINDOWS):
         table = _changes(ablations, ablations.entropy.str[number], contrasts)

@@ -60,7 +60,7 @@ def test_depth_goes_by_the_layers_that_see_all_slashes():
 def test_entropy_changes_are_by_window_and_a_window_that_no_text_reaches_is_left_out():
     none = scores({"none": [0.0, 0.0]}, entropy=(1.0, 1.0, 1.0, None))
     more = scores({"mless": [0.0, 0.0]}, entropy=(2.0, 1.0, 0.5, None))
-    table = ablation_tables.entropy_table(pd.concat([none, more]))
+    table = ablation_tables.entropy_table(pd.concat([none, more]), ["mless"])
     assert list(table.condition) == ["mless"] * 3
     assert list(table.tokens) == ["1", "2-8", "9-32"]
     assert list(table.change) == pytest.approx([1.5, 0, -0.75])
