@@ -57,6 +57,8 @@ evaluate --top-p 0 | top_p: must be greater than 0, not '0'
 evaluate --samples 0 | samples: must be greater than or equal to 1, not '0'
 evaluate --conditions none,dilute | mless+arm, example, bare, repeat, hint
 likelihood --model demo --out o --conditions none,dilute | (did you mean dilution?)
+likelihood --model demo --out o --conditions gap --next-token |
+next_token needs none among the conditions, its baseline
 evaluate --problems blank.jsonl |
 blank.jsonl, line 1: answer: must not be empty
 evaluate --problems nan.jsonl |
