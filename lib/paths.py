@@ -1,4 +1,6 @@
-"""Where things are, whatever the current folder is, and how a message names them."""
+"""The locations of files, independent of the current folder, and their names in
+messages.
+"""
 
 import os
 from collections.abc import Sequence
@@ -17,7 +19,7 @@ if not PROFILES.is_dir():
         f"{ROOT} has no data/profiles, which lib reads: run `make install`, or `pip"
         " install --editable .` in a clone of the repository; a wheel has only the code"
     )
-# The user's, for what can be computed or fetched again.
+# The user's cache, for files that can be computed or downloaded again.
 CACHE = Path(
     os.path.expanduser(os.environ.get("XDG_CACHE_HOME") or "~/.cache"),
     "meaningless-tokens",
@@ -25,10 +27,10 @@ CACHE = Path(
 
 
 def notebooks(only: Sequence[str] = ()) -> list[Path]:
-    """Return the notebooks of these numbers, all of them for none.
+    """Return the notebooks with these numbers (none given: all).
 
-    00 is not among them: it shows a prompt of the reader's own, and no profile decides
-    what. Raises InputError for an unknown one.
+    Notebook 00 is not included, because it shows the reader's prompt and needs no
+    profile. Raises InputError for an unknown number.
     """
     files = sorted(NOTEBOOKS.glob("0[1-9]_*.ipynb"))
     by_number = {path.stem[:2]: path for path in files}
@@ -40,7 +42,7 @@ def notebooks(only: Sequence[str] = ()) -> list[Path]:
 
 
 def relative_path(path: Path) -> str:
-    """Return how a message names a file: one of this repository without the folders
-    above it.
+    """Return a file's name for messages, relative to the repository if it lies
+    inside.
     """
     return str(path).removeprefix(f"{ROOT}/")

@@ -1,4 +1,4 @@
-"""The networks that are measured, loaded one after another, and a step on one."""
+"""Load the measured networks one after another, and run a step on one."""
 
 import functools
 import gc
@@ -24,26 +24,26 @@ from lib.prompts.problems import Problem, drawn_problem, stratified_sample
 
 @functools.lru_cache(maxsize=1)
 def load_cached(spec: str, layers: int | None, dtype: str, seed: int | None) -> Loaded:
-    """Load the first layers of a model, None: all.
+    """Load the first layers of a model (None: all).
 
-    Where a seed is given, the weights are fresh. Several measurements load a model
-    once; only the newest is kept in memory.
+    With a seed, the weights are random. Several measurements share one loaded model;
+    only the latest is kept in memory.
     """
-    # Before, not after: two of these models may be more than a laptop holds.
+    # Before loading, because two of these models may exceed a laptop's memory.
     free()
     return load(spec, layers=layers, dtype=dtype, seed=seed)
 
 
 def free() -> None:
-    """Let go of the model that is kept, before something else is loaded."""
+    """Release the cached model before something else is loaded."""
     load_cached.cache_clear()
     gc.collect()  # hooks and configs refer to each other
-    # Torch keeps what it gave back, and vLLM would not start beside it.
+    # torch keeps freed memory, with which vLLM would not start.
     torch.cuda.empty_cache()
 
 
 def provenance_of(spec: str, layers: int, dtype: str) -> dict[str, str]:
-    """Return what the numbers of a model belong to: its name, weights and device."""
+    """Return the model's name, weights and device, to which its numbers belong."""
     loaded = load_cached(spec, layers, dtype, None)
     return {
         "model": resolve(spec).name,
@@ -57,9 +57,9 @@ def provenance_of(spec: str, layers: int, dtype: str) -> dict[str, str]:
 def run_step(
     profile: Profile, spec: str, step: PlannedStep, problems: list[Problem]
 ) -> xr.Dataset:
-    """Return what a step gives: nothing of layers that a network lacks.
+    """Return the measurements of a step; empty for layers that a network lacks.
 
-    problems: all that the profile's first layers are measured on.
+    problems: all problems on which the profile measures the first layers.
     """
     attention = profile.attention
     network = _load_network(spec, step, profile)
@@ -103,7 +103,7 @@ def _load_network(spec: str, step: PlannedStep, profile: Profile) -> Loaded:
 def _problems_of(
     step: PlannedStep, profile: Profile, problems: list[Problem]
 ) -> list[Problem]:
-    """Return those of the problems that a step measures, or the one that is drawn."""
+    """Return the problems that a step measures, or the one that is drawn."""
     attention = profile.attention
     if step.measure == "tokens":
         drawn = drawn_problem(

@@ -1,12 +1,12 @@
-"""One prompt of the project's own under more and more of a filler, for the page.
+"""One of the project's prompts with more and more of a filler, for the page.
 
     measure_prompts(profile)  # a file for each model that has none
     prompt_file(profile, "gemma-3-270m")
 
-The file is results/PROFILE/prompt/MODEL.json.gz, or the repository's own in
-data/PROFILE/prompt. What a token receives is kept in a byte, on a logarithmic scale: 0
-stands for nothing known, 1 for 2 to the power of -16 or less, 255 for 1. Two neighbours
-are 4 % apart, which no eye tells in a bar.
+The file is results/PROFILE/prompt/MODEL.json.gz, or the repository's in
+data/PROFILE/prompt. Received attention is stored in a byte on a logarithmic scale: 0
+means unknown, 1 means 2 to the power of -16 or less, and 255 means 1. Neighbouring
+values differ by 4 %, which is not visible in a bar.
 """
 
 import base64
@@ -26,17 +26,17 @@ from lib.profiles.profile import file_name
 from lib.prompts.conditions import RANDOM_SENTENCE, Filler
 from lib.prompts.problems import load_problems
 
-PROBLEM = "embedded/draw/159"  # whose words may be shown
+PROBLEM = "embedded/draw/159"  # written for this project, so that it may be shown
 FILLERS = {"slashes": "/", "he": "he", "sentence": RANDOM_SENTENCE}
 FILLERS |= {"blank": " ", "dots": "."}
 LENGTHS = range(11, 111, 11)  # tokens; the paper's 55 are among them
-OCTAVES = 16  # below 1, that a byte reaches
-MOST = 255  # of a byte
+OCTAVES = 16  # range of a byte, below 1
+MOST = 255  # largest value of a byte
 
 
 def prompt_file(profile: Profile, model: str) -> Path | None:
-    """Return what was measured of the prompt on a model: here, else what the repository
-    has. It is None where neither is.
+    """Return the file of a model's prompt, in the results or else in the repository;
+    None if there is none.
     """
     folders = [profile.results, profile.kept]
     if profile.larger:
@@ -51,7 +51,7 @@ def prompt_file(profile: Profile, model: str) -> Path | None:
 def measure_prompts(profile: Profile, stored: bool = True) -> None:
     """Measure the prompt on each model of a profile that has no file of it.
 
-    Without `stored` what the repository has is measured anew.
+    Without `stored`, the repository's file does not count.
     """
     for spec in profile.attention.models:
         name = resolve(spec).name
@@ -67,21 +67,23 @@ def measure_prompts(profile: Profile, stored: bool = True) -> None:
 
 
 def _file_in(folder: Path, profile: Profile, model: str) -> Path:
-    """Return where a folder keeps what was measured of the prompt on a model."""
+    """Return the path of a model's prompt in a folder."""
     return folder / "prompt" / f"{file_name(model)}.json.gz"
 
 
 def measured_prompt(profile: Profile, spec: str) -> dict[str, Any]:
-    """Return what the tokens of PROBLEM receive in layer 1 of a model, as JSON.
+    """Return the attention that the tokens of PROBLEM receive in layer 1 of a model, as
+    JSON.
 
-    `plain` are the bytes of the prompt without an insertion, (head, token). Of a filler
-    `received` are those with it, in the order of `lengths` after the first, which is 0,
-    and `inserted` the texts that begin at `place`. `lambda` is, by length and head,
-    what the original tokens receive on average with the filler over the same without
-    it, the first and the last left out. A filler that merges with its neighbours in the
-    model's vocabulary, or does not fit into its context, is left out.
+    `plain` are the bytes of the prompt without an insertion, (head, token). For each
+    filler, `received` are the bytes with it, in the order of `lengths` without the
+    first (0), and `inserted` the texts that begin at `place`. `lambda` is, by length
+    and head, the mean attention that the original tokens receive with the filler
+    divided by the mean without it, without the first and the last token. A filler is
+    left out if it merges with its neighbours in the model's vocabulary, or does not fit
+    into its context.
     """
-    # With torch, which whoever reads the file does without.
+    # Imports torch, which readers of the file do not need.
     from lib.measurement.attention import on_one_prompt, received_by
     from lib.measurement.networks import load_cached
     from lib.prompts.building import build_prompt
@@ -124,7 +126,7 @@ def measured_prompt(profile: Profile, spec: str) -> dict[str, Any]:
 
 
 def coded(received: np.ndarray) -> str:
-    """Return what tokens receive as bytes in base64, in the array's order."""
+    """Return received attention as bytes in base64, in the array's order."""
     with np.errstate(divide="ignore", invalid="ignore"):
         octaves = np.log2(received) + OCTAVES
     places = np.clip(1 + (MOST - 1) * octaves / OCTAVES, 1, MOST)

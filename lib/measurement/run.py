@@ -1,12 +1,12 @@
-"""All that is measured on the inside of a model: what is there, and what is lacking.
+"""Measure a model's attention and activations, and reuse stored measurements.
 
     measured = measure(profile)  # {model name: Dataset}
-    measured = measure(profile, "attention")  # of MEASURED_PARTS only this
+    measured = measure(profile, "attention")  # only this one of MEASURED_PARTS
     lam = measured["gemma-3-270m"]["lambda"]
     lam.sel(network="trained", condition="mless", layer=1)  # (problem, head)
 
-`lib.measurement.variables` says what the Dataset holds, `lib.measurement.datasets` how
-it is kept.
+`lib.measurement.variables` describes the Dataset, `lib.measurement.datasets` its
+storage.
 """
 
 from collections.abc import Sequence
@@ -31,12 +31,12 @@ from lib.prompts.problems import load_problems, sample_ids
 def measure(
     profile: Profile, *parts: str, stored: bool = True
 ) -> dict[str, xr.Dataset]:
-    """Return what is measured on each of the profile's models, by the model's name.
+    """Return the measurements of each of the profile's models, by the model's name.
 
-    parts: of MEASURED_PARTS, all if none is named; what they ask for is measured where
-    it is missing. Without `stored` what the repository has is measured anew. An
-    interrupted measurement goes on where it was; one that is killed loses the step it
-    was at. What is there is read without the libraries that run a network.
+    parts: of MEASURED_PARTS; none given: all. Missing measurements are computed.
+    Without `stored`, those of the repository are computed again. An interrupted run
+    continues where it stopped; a killed one loses its current step. Stored results load
+    without the libraries that run a network.
     """
     wanted = parts or MEASURED_PARTS
     every_layer = profile.attention.map_problems is not None
@@ -55,11 +55,10 @@ def measure(
 def _completed(
     profile: Profile, spec: str, steps: Sequence[PlannedStep], stored: bool
 ) -> xr.Dataset:
-    """Return what steps give of a model; what is missing of it is measured, or cut from
-    a larger run that is stored.
+    """Return the measurements of steps on a model; missing ones are computed, or
+    selected from a larger stored run.
 
-    Raises InputError where other steps here are of other weights, or were measured in
-    another dtype or on another device.
+    Raises InputError if stored steps have other weights, or another dtype or device.
     """
     here = MeasuredSteps(profile, spec)
     if stored and profile.larger and here.missing(steps):
@@ -88,9 +87,10 @@ def _take_over(
     profile: Profile,
     steps: Sequence[PlannedStep],
 ) -> None:
-    """Cut missing steps out of those of the larger run, if it has all their problems.
+    """Select missing steps from those of the larger run, if it has all their
+    problems.
 
-    What was measured here of other weights, or on another device, stays alone.
+    Measurements with other weights, or on another device, are not mixed with them.
     """
     rows = larger.rows()
     if not rows:

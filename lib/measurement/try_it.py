@@ -1,10 +1,10 @@
-"""One prompt and any filler, live, on a model that is loaded whole.
+"""One prompt and any filler, interactively, on a complete model.
 
-# with fields and sliders where somebody may move them
+# with fields and sliders if somebody can use them
 show_prompt(loaded, "What is $3 + 4$?", "/")
 # a row of numbers per filler
 compare_fillers(loaded, "What is $3 + 4$?", ["/", " ", "he"])
-# what the model writes, without the filler and with it
+# the model's answers, without the filler and with it
 write(loaded, "What is $3 + 4$?", "/")
 """
 
@@ -42,11 +42,12 @@ def show_prompt(
     length: int = 55,
     position: str = "between",
 ) -> None:
-    """Show the picture of a prompt, below fields and sliders where somebody is there.
+    """Show the picture of a prompt, below input fields and sliders if somebody can use
+    them.
 
-    What is typed is drawn after a pause, so that a slow machine draws a word and not
-    each of its letters. Raises InputError for what no prompt can be built of; a field
-    that is changed to such says why.
+    Typed text is drawn after a pause, so that a slow machine draws words and not
+    letters. Raises InputError if no prompt can be built; an invalid field shows the
+    reason.
     """
     if not somebody_is_there():
         display(*draw_prompt(loaded, problem, filler, length, position))
@@ -96,9 +97,9 @@ def _after_a_pause(call: Callable[[], None]) -> Callable[[object], None]:
 
 
 def somebody_is_there() -> bool:
-    """Return whether this cell may ask a person.
+    """Return whether this cell can receive input from a person.
 
-    JupyterLab lets it, while papermill, nbconvert and nbval do not.
+    That is so in JupyterLab, but not under papermill, nbconvert and nbval.
     """
     kernel = getattr(get_ipython(), "kernel", None)
     if not kernel:
@@ -115,8 +116,8 @@ def draw_prompt(
     layer: int = 1,
     head: int = 1,
 ) -> tuple[HTML, Image]:
-    """Return a prompt on the colour of what its tokens receive in a head, and a picture
-    of the same as a curve, and of λ in every head.
+    """Return a prompt coloured by the attention that its tokens receive in a head, and
+    a picture of it as a curve with λ of every head.
     """
     seen = _seen(loaded, problem, filler, length, position)
     before = seen.before[layer - 1, head - 1]
@@ -163,7 +164,7 @@ def write(
     position: str = "between",
     max_new_tokens: int = MOST_WRITTEN,
 ) -> pd.DataFrame:
-    """Return what the model answers without the filler and with it: a row each."""
+    """Return the model's answers without the filler and with it, one row each."""
     tokenizer = loaded.tokenizer
     format = "chat" if tokenizer.chat_template else "plain"
     own = _filler(filler, length, position)
@@ -182,7 +183,7 @@ def write(
 def _seen(
     loaded: Loaded, problem: str, text: str, length: int, position: str
 ) -> OnePrompt:
-    """Return what a filler changes in the layers that are drawn."""
+    """Return the changes that a filler causes in the drawn layers."""
     filler = _filler(text, length, position)
     plain = build_prompt(loaded.tokenizer, problem, "none")
     prompt = build_prompt(loaded.tokenizer, problem, "mless", filler=filler)
@@ -194,7 +195,7 @@ def _layers(loaded: Loaded) -> range:
 
 
 def _filler(text: str, length: int, position: str) -> Filler:
-    """Return a filler of one's own; raises InputError for what is none."""
+    """Return a custom filler; raise InputError for an empty one."""
     if not text:
         raise InputError("the filler is empty: type at least a space")
     fields = {"mless": text, "length": length, "position": position}

@@ -1,9 +1,9 @@
-"""What is measured on a model: the variables, the networks, and the steps in between.
+"""The variables, the networks and the steps of measurements on a model.
 
-VARIABLES has every variable with its dimensions and its meaning. Layers and heads count
-from 1. A `bin` is named by where it begins; a `token` is one of a single drawn prompt,
-the profile's example. NaN stands for what was not measured, so that n is a count for
-each cell: all problems went through the first layers, and some through every layer.
+VARIABLES lists every variable with its dimensions and meaning. Layers and heads count
+from 1. A `bin` is named by its left edge; a `token` belongs to a single drawn prompt,
+the profile's example. NaN marks a value that was not measured, so each cell has its own
+n: all problems passed through the first layers, and some through every layer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,33 +13,33 @@ import numpy as np
 import xarray as xr
 
 TRAINED = "trained"
-# Networks of the same shape with fresh weights.
+# Networks of the same shape with random weights.
 UNTRAINED = [f"untrained {seed}" for seed in range(3)]
-# No network: attention that is spread evenly over all earlier tokens.
+# No network: uniform attention over all earlier tokens.
 UNIFORM = "uniform"
-# The seed of each network's fresh weights, None for the model's own. Of evenly spread
-# attention only windows and heads count, whatever the weights.
+# The seed of each network's random weights; None for the trained model. Uniform
+# attention depends only on windows and heads, not on weights.
 SEEDS = {TRAINED: None, **{name: seed for seed, name in enumerate(UNTRAINED)}}
 SEEDS[UNIFORM] = 0
 
-# Attention under an insertion is told against none, under which it has no numbers.
+# Attention under an insertion is compared with none, which has no numbers itself.
 INSERTIONS = ("mless", "mful", "random")
-# Activations are measured under none as well. The first of these changes is the one
-# that the others are compared with.
+# Activations are measured under none as well. The other changes are compared with the
+# first of these.
 CHANGES = (*INSERTIONS, "arm")
 OTHERS = "others"  # the class of tokens that the other classes are compared with
-# Labels of these dimensions stand in this order, whatever was measured first.
+# Labels of these dimensions have this order, whatever was measured first.
 ORDER = {"network": list(SEEDS), "condition": ["none", *CHANGES]}
 
-# A version is raised where what a measure computes changes, so that older numbers are
-# measured anew.
+# A version increases if a measure computes something else, so that older numbers are
+# measured again.
 VERSIONS = {"tokens": 1, "attention": 2, "affine": 1, "activations": 1}
 
 PER_LAYER = "network condition problem layer"
 PER_HEAD = "network condition problem layer head"
 PER_FIT = "network problem head"
-# By measure and name: the dimensions and the meaning, which a file keeps. All are pure
-# numbers, counts of activations, or names of parts.
+# By measure and name: the dimensions and the meaning, which are stored in the file. All
+# are pure numbers, counts of activations, or names of parts.
 VARIABLES: dict[str, dict[str, tuple[str, str]]] = {
     "attention": {
         "lambda": (
@@ -137,36 +137,36 @@ DIMENSIONS = {
 
 
 class PlannedStep(NamedTuple):
-    """A measure on one network, under some conditions; what it gives is kept by itself.
+    """A measure on one network under some conditions, which is stored separately.
 
-    A step that is not deep takes all problems through the first layers; the deep one
-    takes some problems through the layers after those.
+    A step passes all problems through the first layers; a deep step passes some
+    problems through the layers after those.
     """
 
-    part: str  # of MEASURED_PARTS: what is asked for by this name
+    part: str  # of MEASURED_PARTS: the name under which it is requested
     network: str
     deep: bool
     measure: str
     conditions: tuple[str, ...]
 
     def depth(self, layers: int) -> int:
-        """Return how many of the loaded layers its prompts run through."""
+        """Return the number of loaded layers that its prompts pass through."""
         if self.network == UNIFORM:
-            return 0  # attention that is spread evenly takes no network
+            return 0  # uniform attention needs no network
         is_control = self.network != TRAINED
         if self.measure == "affine" or (is_control and self.measure == "activations"):
             return 1
         return layers
 
 
-# What may be asked for: the drawn prompt; attention and activations of the trained
-# network; both of the other networks.
+# What can be requested: the drawn prompt; attention and activations of the trained
+# network; both for the other networks.
 MEASURED_PARTS = ("tokens", "attention", "activations", "controls")
 _DRAWN = ("none", *INSERTIONS)
 _CHANGED = ("none", *CHANGES)
 _CONTROLLED = ("none", "mless", "arm")
 
-# The steps go network after network and depth after depth, as weights are loaded.
+# Ordered by network and depth, so that weights are loaded once.
 STEPS = [
     PlannedStep("tokens", TRAINED, False, "tokens", _DRAWN),
     PlannedStep("attention", TRAINED, False, "attention", INSERTIONS),
@@ -193,9 +193,9 @@ def stacked(
 def to_dataset(
     measure: str, arrays: Mapping[str, np.ndarray], coords: Mapping[str, Any]
 ) -> xr.Dataset:
-    """Return a measure's arrays of one network over the dimensions of its VARIABLES.
+    """Return a measure's arrays of one network with the dimensions of VARIABLES.
 
-    All become float32 but for the counts, which are whole numbers beyond its reach.
+    All become float32 except the counts, which are integers beyond its precision.
     """
     variables = {}
     for name, array in arrays.items():

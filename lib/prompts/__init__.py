@@ -1,11 +1,11 @@
-"""What is put to a model: problems, what is inserted into them under each condition,
-and the token ids that result.
+"""The input of a model: problems, the text inserted into them, and the resulting token
+ids.
 
-    problems     where they come from, how they are checked, sampled and named
-    conditions   the names of conditions, what each inserts where, and to which layers
-                 it is shown: `parse_condition`
+    problems     the sources of problems, their validation, samples and names
+    conditions   the names of conditions: the inserted text, its position, and the
+                 layers that see it: `parse_condition`
     building     a problem and a condition as token ids with spans: `build_prompt`
-    batches      many prompts through a function, as many at once as memory allows
+    batches      run many prompts through a function in batches that fit the memory
 """
 
 import lazy_loader

@@ -1,5 +1,5 @@
-"""Take many prompts of unequal lengths through a function, in batches that fit the
-memory there is.
+"""Run many prompts of unequal lengths through a function, in batches that fit the
+memory.
 """
 
 import gc
@@ -10,10 +10,10 @@ import torch
 
 from lib.errors import InputError
 
-# Padded tokens of one batch: on a CPU what a 1.5B keeps of them stays below a gigabyte;
-# a GPU wants more at once.
+# Padded tokens per batch: on a CPU, a 1.5B model needs less than a gigabyte for them; a
+# GPU is faster with more.
 BATCH_TOKENS = {"cpu": 4096, "cuda": 32768}
-# torch's words on CPU and GPU.
+# Parts of torch's messages on CPU and GPU.
 NO_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")
 Output = TypeVar("Output")
 
@@ -36,12 +36,12 @@ def in_batches(
     run: Callable[[list[int]], Output],
     tokens: int = BATCH_TOKENS["cpu"],
 ) -> Iterator[tuple[list[int], Output]]:
-    """Yield (indices, run(indices)) for prompts of like length, at most `tokens` padded
-    tokens together.
+    """Yield (indices, run(indices)) for prompts of similar length, with at most
+    `tokens` padded tokens per batch.
 
-    The longest come first: what does not fit shows at once. Out of memory halves the
-    budget and goes on with what is left. Raises InputError when one prompt alone does
-    not fit.
+    The longest prompts come first, so that a lack of memory shows at once. Running out
+    of memory halves the budget and continues with the rest. Raises InputError if a
+    single prompt does not fit.
     """
     waiting = sorted(range(len(lengths)), key=lambda i: -lengths[i])
     while waiting:
@@ -61,20 +61,20 @@ def in_batches(
             yield batch, result
             waiting = waiting[len(batch) :]
             continue
-        # Only here, outside the handler, is what the failed batch held no longer
-        # referred to.
+        # Outside the handler, because inside it the exception still refers to the
+        # failed batch.
         gc.collect()
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
 
 
 def batch_tokens(device: str) -> int:
-    """Return how many padded tokens a batch may have on this kind of device."""
+    """Return the number of padded tokens per batch for this kind of device."""
     return BATCH_TOKENS[device.partition(":")[0]]
 
 
 def _is_out_of_memory(error: BaseException) -> bool:
-    """Say whether an error means that memory ran out, on CPU or GPU."""
+    """Return whether an error means that memory ran out, on CPU or GPU."""
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True
     return any(words in str(error) for words in NO_MEMORY)

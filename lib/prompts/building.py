@@ -1,9 +1,9 @@
-"""Turn a problem and a condition into token ids, and say which tokens are instruction,
-inserted, problem.
+"""Build the token ids of a problem under a condition, with the spans of instruction,
+insertion and problem.
 
-The string is `instruction + " " + filler + " " + problem`, so every part begins with a
-space and byte-level and sentencepiece vocabularies alike keep the original tokens the
-same whatever is inserted. That they did is checked for each prompt.
+The string is `instruction + " " + filler + " " + problem`. Every part begins with a
+space, so that byte-level and sentencepiece vocabularies keep the original tokens
+unchanged whatever is inserted. Each prompt is checked for this.
 """
 
 import datetime
@@ -27,8 +27,8 @@ from lib.prompts.conditions import (
     parse_condition,
 )
 
-# What templates take for today: else a prompt would be another one on the next day, and
-# all answers would be asked for again. It is the day that Llama 3.1's template names.
+# The date for templates that print today's: otherwise prompts would change every day,
+# and all answers would be computed again. Llama 3.1's template has this date.
 DAY = datetime.datetime(2024, 7, 26)
 
 
@@ -50,8 +50,8 @@ class Prompt:
 
     @property
     def parts(self) -> list[str]:
-        """The part that each token is of; an insertion, the last of the spans, may lie
-        in another.
+        """The part of each token; the insertion, the last span, may lie inside another
+        part.
         """
         parts = ["template"] * len(self)
         for name, span in self.spans.items():
@@ -70,10 +70,10 @@ def build_prompt(
 ) -> Prompt:
     """Build the prompt of one problem under one condition (the paper's appendix).
 
-    The plain format is the form of the released code. Worked examples stand before it
+    The plain format is that of the released code. Worked examples precede the problem
     as finished turns of a chat. Raises InputError for an unknown condition or format, a
-    blank problem, a filler that cannot be cut to its length, and when inserting changes
-    one of the original tokens (the message names it).
+    blank problem, a filler that cannot be cut to its length, and if the insertion
+    changes one of the original tokens (the message names it).
     """
     condition = parse_condition(condition)
     filler = condition.filler(filler or Filler())
@@ -113,15 +113,16 @@ def _turns(examples: Sequence[Example]) -> list[dict]:
 
 
 def _moved(parts: dict[str, list[int]], place: int, text: str) -> dict[str, list[int]]:
-    """Return where parts and the insertion begin and end, once a text is inserted.
+    """Return the bounds of parts and insertion after a text is inserted.
 
-    What is behind the place moves; a part that the place lies in holds the insertion.
+    Parts after the position move; a part that contains the position contains the
+    insertion.
     """
     size = len(text)
     moved = {}
     for name, ends in parts.items():
         moved[name] = [end + size if end > place or not place else end for end in ends]
-    # The space at which it joins the rest is no part of the insertion.
+    # The space before the insertion is not part of it.
     if place:
         moved["inserted"] = [place + 1, place + size]
     else:
@@ -132,13 +133,13 @@ def _moved(parts: dict[str, list[int]], place: int, text: str) -> dict[str, list
 def _insertions(
     tokenizer, content: str, between: int, text: str, filler: Filler
 ) -> list[tuple[int, str]]:
-    """Return (place, inserted text): where in the content, in characters, the insertion
-    may go, best first.
+    """Return (position, inserted text) candidates, in characters of the content, best
+    first.
     """
     if filler.position == "before":
-        # What opens a text has no space before it: a line break leaves the
-        # instruction's first token as it is, and counts as inserted. A vocabulary that
-        # marks the start of a text as a space needs a space there.
+    """Return (position, text) candidates, in characters of the content, best first."""
+        # leaves the instruction's first token unchanged, and counts as inserted. A
+        # vocabulary that marks the start of a text with a space needs a space there.
         shorter = (
             cut_to_tokens(tokenizer, text, filler.length - 1)
             if filler.length > 1
@@ -148,7 +149,7 @@ def _insertions(
         return [(0, f"{shorter}\n"), (0, f"{inserted}\n"), (0, f"{inserted} ")]
     places = [between if filler.position == "between" else len(content)]
     if filler.position == "random":
-        # Drawn from the text alone, so alike for every filler.
+        # Drawn from the text only, so that the position is the same for every filler.
         places = [match.start() for match in re.finditer(r"(?<=\S) (?=\S)", content)]
         random.Random(hashlib.sha256(content.encode()).digest()).shuffle(places)
     inserted = cut_to_tokens(tokenizer, text, filler.length)
@@ -156,9 +157,9 @@ def _insertions(
 
 
 def cut_to_tokens(tokenizer, text: str, length: int) -> str:
-    """Return `text`, repeated, up to the end of its token number `length`; copies of
-    words have spaces between. Raises InputError for a text that cannot be cut so, and
-    for one with a special token, such as what ends a turn.
+    """Return `text`, repeated, up to the end of token number `length`; copies of words
+    are separated by spaces. Raises InputError for a text that cannot be cut there, and
+    for one with a special token, such as the end of a turn.
     """
     for token in tokenizer.added_tokens_decoder.values():
         if token.special and token.content in text:
@@ -171,8 +172,8 @@ def cut_to_tokens(tokenizer, text: str, length: int) -> str:
     # breaks share tokens.
     numbers = [length] if word else [length * 2**doublings for doublings in range(9)]
     for copies in numbers:
-        # The full stop stands for the instruction: vocabularies that mark the start of
-        # a text mark it there.
+        # The full stop replaces the instruction, because some vocabularies mark the
+        # start of a text.
         repeated = "." + (f" {word}" * copies if word else f" {text * copies}")
         offsets = tokenizer(
             repeated, add_special_tokens=False, return_offsets_mapping=True
@@ -205,7 +206,7 @@ def cut_to_tokens(tokenizer, text: str, length: int) -> str:
 def _encode(
     tokenizer, content: str, parts: dict[str, list[int]], format: str, turns: list[dict]
 ) -> Prompt:
-    """Return the prompt of a content whose parts begin and end at these characters."""
+    """Return the prompt of a content whose parts have these bounds in characters."""
     text = _render(tokenizer, content, format, turns)
     encoding = tokenizer(
         text,
@@ -213,7 +214,7 @@ def _encode(
         return_offsets_mapping=True,
         return_special_tokens_mask=True,
     )
-    # What some tokenizers put behind every text would end one that is to be continued.
+    # Some tokenizers append an end token, which would end a text that should continue.
     length = len(encoding["input_ids"])
     while length and encoding["special_tokens_mask"][length - 1]:
         length -= 1
@@ -230,9 +231,9 @@ def _encode(
     spans = {}
     begin = text.index(content)
     for name, (start, stop) in parts.items():
-        # A token belongs to the part that holds its last character, and the space
-        # before a part is the part's: it may be a token of its own, whose offsets some
-        # tokenizers trim to nothing behind it.
+        # A token belongs to the part with its last character. The space before a part
+        # belongs to the part: it may be a separate token, whose offsets some
+        # tokenizers trim to an empty range after it.
         spaced = start > 0 and content[start - 1] == " "
         first = begin + start + (not spaced)
         last = begin + stop
@@ -251,7 +252,7 @@ def _encode(
 
 
 def format_for(tokenizer, format: str) -> str:
-    """Return the format of a model's prompts: plain where chat is asked for and it has
+    """Return the format of a model's prompts: plain if chat was requested and there is
     no template.
     """
     return format if tokenizer.chat_template else "plain"
@@ -267,7 +268,7 @@ def _render(tokenizer, content: str, format: str, turns: list[dict]) -> str:
     if not tokenizer.chat_template:
         raise InputError("this model has no chat template: set format to plain")
     messages = [*turns, {"role": "user", "content": content}]
-    # Templates of models that also see read a message as a list of parts.
+    # Templates of multimodal models read a message as a list of parts.
     in_parts = [
         {"role": turn["role"], "content": [{"type": "text", "text": turn["content"]}]}
         for turn in messages
@@ -281,7 +282,7 @@ def _render(tokenizer, content: str, format: str, turns: list[dict]) -> str:
                 add_generation_prompt=True,
                 strftime_now=DAY.strftime,
             )
-        except Exception as error:  # a template is a program of the checkpoint's
+        except Exception as error:  # a template is a program, which may raise anything
             reasons.append(
                 f"the model's chat template fails: {error}; use the plain prompt format"
             )
@@ -298,8 +299,8 @@ def _render(tokenizer, content: str, format: str, turns: list[dict]) -> str:
 def _what_changed(
     tokenizer, baseline: Prompt, prompt: Prompt, condition: Condition, length: int
 ) -> str:
-    """Say which of the original tokens inserting has changed, or that it has another
-    length; "" for neither.
+    """Return the message that names the original token that the insertion changed, or
+    its wrong length; "" if neither.
     """
     before = baseline.input_ids.tolist()
     after = prompt.input_ids[prompt.original].tolist()

@@ -1,12 +1,11 @@
-"""What is inserted where: the conditions that a prompt may have, and the texts they
-insert.
+"""The conditions of a prompt: which text is inserted, and where.
 
-A condition is a name of NAMED, with a length or a place of its own where it differs
-from the filler's: `mless:25` are 25 slashes (Fig. 8), `mless@end` 55 slashes after the
+A condition is a name of NAMED, followed by a length or a position if these differ from
+the filler's: `mless:25` are 25 slashes (Fig. 8), `mless@end` 55 slashes after the
 problem (Table 4), `question` question marks (Table 5). ARM changes the model and not
 the prompt: `arm`, `mless+arm` and `arm:c=0.1:p1=95` have the prompts of none and mless.
-Those that show what was inserted to some layers only, or change the prompt in another
-way, are for likelihoods alone.
+Conditions that show the insertion to some layers only, or change the prompt in another
+way, are for likelihoods only.
 """
 
 import functools
@@ -30,20 +29,20 @@ INSTRUCTION = r"Please reason step by step and put your final answer within \box
 Name = Literal[
     "none", "mless", "mful", "random", "question", "letters", "dots", "pause"
 ]
-# Before the instruction, between it and the problem, behind both, or anywhere in them.
+# Before the instruction, between it and the problem, after both, or anywhere in them.
 Position = Literal["before", "between", "end", "random"]
 Format = Literal["plain", "chat"]
 CONDITIONS = get_args(Name)
 POSITIONS = get_args(Position)
 FORMATS = get_args(Format)
-# As in mless:25@end+arm:c=0.1:p1=95; the settings are lib.arm.settings' own.
+# As in mless:25@end+arm:c=0.1:p1=95; lib.arm.settings parses the settings.
 GRAMMAR = re.compile(
     r"(?P<name>[a-z][a-z0-9-]*)"
     r"(:(?P<length>\d+))?"
     r"(@(?P<position>[a-z]+))?"
     r"(\+(?P<arm>arm)(:(?P<settings>.*))?)?"
 )
-# What neighbouring papers insert (Pfau et al. 2024, arXiv 2404.15758; Goyal et al.
+# Insertions of related papers (Pfau et al. 2024, arXiv 2404.15758; Goyal et al.
 # 2023, arXiv 2310.02226).
 OF_NEIGHBOURS = {"dots": ".", "pause": "pause"}
 RANDOM_SENTENCE = (
@@ -61,15 +60,13 @@ RANDOM_LETTERS = " ".join(
 
 
 class Example(Settings):
-    """A worked problem in LaTeX that a model is shown first, its solution ending in a
-    box.
-    """
+    """A worked problem in LaTeX that a model sees first; its solution ends in a box."""
 
     problem: str
     solution: str
 
 
-# What `example` shows first.
+# The worked problem of the condition `example`.
 WORKED = Example(
     problem=(
         "The perimeter of a rectangle is $34$, and it is $5$ longer than it is wide."
@@ -84,24 +81,24 @@ WORKED = Example(
 
 
 class View(NamedTuple):
-    """The layers, counted from 1, that show inserted tokens to later ones; `last` None:
-    to the deepest.
+    """The layers (counted from 1) in which inserted tokens are visible to later ones;
+    `last` None: to the deepest.
     """
 
     first: int
     last: int | None
-    silent: bool = False  # their values count as zero there
+    silent: bool = False  # visible as keys, but with values of zero
 
     def hidden(self, layers: int) -> list[int]:
-        """Return which of so many layers hide the inserted tokens."""
+        """Return the layers, of so many, that hide the inserted tokens."""
         last = layers if self.last is None else self.last
         return [
             layer for layer in range(1, layers + 1) if not self.first <= layer <= last
         ]
 
     def silenced(self, layers: int) -> list[int]:
-        """Return in which of so many layers the inserted tokens are seen without
-        values.
+        """Return the layers, of so many, in which the inserted tokens are visible with
+        values of zero.
         """
         if not self.silent:
             return []
@@ -112,20 +109,20 @@ class View(NamedTuple):
 EVERY_LAYER = View(1, None)
 NO_LAYER = View(1, 0)
 LAYER_1_SILENT = View(1, 1, silent=True)
-# mless shown to the first layers alone, or to those behind them alone.
+# mless visible only to the first layers, or only to the layers after them.
 OF_LAYERS = re.compile(
     r"layers?-1(?:-to-(?P<shown>[1-9]\d*))?-only"
     r"|(?P<hides>hidden)-from-layers?-1(?:-to-(?P<hidden>[1-9]\d*))?"
 )
-# A filler of which later tokens see only some tokens, as in mless-last-5.
+# A filler of which only some tokens are visible to later ones, as in mless-last-5.
 OF_TOKENS = re.compile(
     r"(?P<filler>[a-z]+)-(?P<end>first|middle|last)-(?P<tokens>[1-9]\d*)"
 )
 
 
 class Visible(NamedTuple):
-    """Which inserted tokens later tokens see in every layer: so many at the beginning,
-    in the middle or at the end of the insertion.
+    """The inserted tokens that later tokens see in every layer: a number of tokens at
+    the beginning, in the middle or at the end of the insertion.
     """
 
     end: str
@@ -142,8 +139,8 @@ class Visible(NamedTuple):
 
 
 class Filler(Settings):
-    """What the conditions insert, and where: `length` tokens cut from a text that is
-    repeated as often as needed.
+    """The inserted text and its position: `length` tokens from a text that is repeated
+    as often as needed.
     """
 
     length: PositiveInt = Field(55, description="how many tokens are inserted")
@@ -158,32 +155,33 @@ class Filler(Settings):
     letters: str = Field(RANDOM_LETTERS, description="the text that letters repeats")
 
     def text(self, name: Name) -> str:
-        """Return what a condition of this name repeats."""
+        """Return the text that a condition of this name repeats."""
         if name in OF_NEIGHBOURS:
             return OF_NEIGHBOURS[name]
         return getattr(self, name)
 
 
 class Condition(Settings):
-    """What a condition does to the prompt and to the model; `str` gives its text.
+    """The effect of a condition on the prompt and on the model; `str` returns its
+    text.
 
-    `length` and `position` None are the filler's. `arm` holds the settings that were
-    named.
+    `length` and `position` None: those of the filler. `arm` holds the settings that
+    were given.
     """
 
-    text: str  # as it was given: keys, settings and tables call it so
+    text: str  # as it was given: its name in keys, settings and tables
     inserted: Name
     length: PositiveInt | None = None
     position: Position | None = None
     arm: Arm | None = None
-    view: View = EVERY_LAYER  # which layers show what was inserted
-    visible: Visible | None = None  # what all layers show of an insertion they hide
-    example: bool = False  # whether a worked problem stands first
+    view: View = EVERY_LAYER  # the layers in which the insertion is visible
+    visible: Visible | None = None  # the tokens that stay visible in all layers
+    example: bool = False  # whether a worked problem comes first
     instructed: bool = True
-    # How the problem is put: twice (arXiv 2512.14982), or with the first sentence of
-    # its worked solution behind it.
+    # The problem twice (arXiv 2512.14982), or followed by the first sentence of its
+    # reference solution.
     posed: Literal["twice", "hinted"] | None = None
-    # Before the answer: the gold solution, or as many dots as it has tokens.
+    # Before the answer: the reference solution, or as many dots as it has tokens.
     thought: Literal["solution", "dots"] | None = None
 
     def __str__(self) -> str:
@@ -191,14 +189,14 @@ class Condition(Settings):
 
     @property
     def for_likelihood(self) -> bool:
-        """Whether only the likelihood of a given text is asked for under it, and no
-        answer.
+        """Whether the condition is only for likelihoods of given texts, not for
+        answers.
         """
         return self.view != EVERY_LAYER or bool(self.thought)
 
     @property
     def deepest(self) -> int:
-        """The deepest layer that it speaks of."""
+        """The deepest layer that the condition names."""
         in_arm = self.arm.layer if self.arm else 1
         return max(in_arm, self.view.first - 1, self.view.last or 1)
 
@@ -211,9 +209,9 @@ class Condition(Settings):
         return self
 
     def filler(self, base: Filler) -> Filler:
-        """Return the filler with the condition's own length and position.
+        """Return the filler with the condition's length and position.
 
-        Raises InputError if the condition shows more tokens than it inserts.
+        Raises InputError if more tokens would be visible than are inserted.
         """
         own = self.model_dump(include={"length", "position"}, exclude_none=True)
         filler = base.model_copy(update=own)
@@ -225,11 +223,11 @@ class Condition(Settings):
         return filler
 
 
-# Conditions with a prompt, or a mask, of their own, beside those of OF_LAYERS.
+# Conditions with a special prompt or mask, in addition to those of OF_LAYERS.
 SPECIAL = (
-    # The problem only moves on by so many positions.
+    # The problem only moves further on by as many positions.
     Condition(text="gap", inserted="mless", view=NO_LAYER),
-    # The inserted tokens are a larger denominator in layer 1, and nothing else.
+    # The inserted tokens only enlarge the softmax's denominator in layer 1.
     Condition(text="dilution", inserted="mless", view=LAYER_1_SILENT),
     Condition(text="example", inserted="none", example=True),
     Condition(text="bare", inserted="none", instructed=False),
@@ -244,14 +242,14 @@ NAMED = {name: Condition(text=name, inserted=name) for name in CONDITIONS} | {
 
 
 def parse_condition(condition: str | Condition, *, answered: bool = False) -> Condition:
-    """Return the condition of a text, or one that is parsed already as it is.
+    """Return the condition of a text; a parsed condition is returned unchanged.
 
-    Raises InputError for a name, length, place or setting that is none, which suggests
-    conditions for likelihoods alone unless answers are wanted.
+    Raises InputError for an unknown name, length, position or setting. It suggests
+    conditions for likelihoods only if no answers are wanted.
     """
     if isinstance(condition, Condition):
         return condition
-    # ARM alone changes nothing in the prompt.
+    # ARM without an insertion does not change the prompt.
     alone = condition.split(":")[0] == "arm"
     match = GRAMMAR.fullmatch(f"none+{condition}" if alone else condition)
     named = match and _named(match["name"])
@@ -271,12 +269,12 @@ def parse_condition(condition: str | Condition, *, answered: bool = False) -> Co
 
 
 def _named(name: str) -> Condition | None:
-    """Return the condition of a name, if it is one."""
+    """Return the condition of a name, or None."""
     return NAMED.get(name) or _of_layers(name) or _of_tokens(name)
 
 
 def _of_tokens(name: str) -> Condition | None:
-    """Return the condition of a name such as mless-last-5, if it is one."""
+    """Return the condition of a name such as mless-last-5, or None."""
     match = OF_TOKENS.fullmatch(name)
     if not match or match["filler"] not in CONDITIONS or match["filler"] == "none":
         return None
@@ -287,7 +285,7 @@ def _of_tokens(name: str) -> Condition | None:
 
 def _of_layers(name: str) -> Condition | None:
     """Return the condition of a name such as layers-1-to-4-only or hidden-from-layer-1,
-    if it is one.
+    or None.
     """
     match = OF_LAYERS.fullmatch(name)
     if not match:
@@ -303,8 +301,7 @@ def _parsed(value: object, answered: bool = False) -> Condition:
     return parse_condition(value, answered=answered)
 
 
-# Fields of settings that are given, and written down, as the condition's text: of what
-# texts are scored under, and answers asked for.
+# A settings field that is read and written as the condition's text.
 ConditionField = Annotated[Condition, PlainValidator(_parsed), PlainSerializer(str)]
 AnsweredField = Annotated[
     Condition,

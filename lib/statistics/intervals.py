@@ -1,10 +1,11 @@
-"""The one interval of a number over problems, by the kind of the numbers.
+"""Confidence intervals over problems, one method per kind of number.
 
-A mean of any has Student's, a share of 100 or 0 Clopper and Pearson's, a difference of
-shares Tango's, which reaches 0 unless the exact McNemar test rejects 0; the largest of
-several means is held against what choosing it gives by chance (max-T). Problems of one
-template are not independent, wherever they occur. Where several samples of a problem
-were taken, shares and differences are means that keep to the scale.
+A mean uses Student's t. A share (each value 0 or 100) uses Clopper-Pearson. A
+difference of paired shares uses Tango's score interval, widened to include 0 unless
+McNemar's exact test rejects 0. The largest of several means is compared with its
+distribution under random selection (max-T). Problems made from one template form a
+cluster, wherever they occur. With several samples per problem, shares and differences
+are treated as means within their possible range.
 """
 
 from dataclasses import dataclass
@@ -17,22 +18,24 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-ALPHA = 0.05  # two-sided: half of it for either end
-ENOUGH = 20  # problems: what is constant over fewer shows nothing of how it varies
-POINTS = 100  # shares and differences are in percent and its points
-LOWEST = {"share": 0, "difference": -POINTS}  # the highest is POINTS
+ALPHA = 0.05  # two-sided: half for each bound
+ENOUGH = 20  # problems: with fewer, a constant value says nothing about the variance
+POINTS = 100  # shares are in percent, differences in percentage points
+LOWEST = {"share": 0, "difference": -POINTS}  # the maximum is POINTS
 RESAMPLES = 10_000
 SIGNS_AT_ONCE = 1 << 22  # of resamples: 32 MiB
-Z_ALPHA = NormalDist().inv_cdf(0.975)  # of a two-sided test at 5 %
-Z_POWER = NormalDist().inv_cdf(0.8)  # of a power of 80 %
+Z_ALPHA = NormalDist().inv_cdf(0.975)  # two-sided test at 5 %
+Z_POWER = NormalDist().inv_cdf(0.8)  # power of 80 %
 
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate with its ends and its standard error: numbers, or arrays (K,)."""
+    """An estimate with the bounds of its interval and its standard error: numbers, or
+    arrays (K,).
+    """
 
     estimate: Any
-    low: Any  # NaN where the problems are too few to say
+    low: Any  # NaN if there are too few problems
     high: Any
     error: Any
     n: int  # problems
@@ -44,9 +47,9 @@ def interval(
     kind: str = "mean",
     alpha: float = ALPHA,
 ) -> Interval:
-    """Return the estimate of values (N,), with the ends of its interval.
+    """Return the estimate of values (N,) with its confidence interval.
 
-    `ClusteredMean` describes the arguments, and gives intervals of several levels.
+    `ClusteredMean` describes the arguments, and gives intervals at several levels.
     """
     return ClusteredMean(values, problems, kind).interval(alpha)
 
@@ -54,8 +57,8 @@ def interval(
 def ratio(
     numerator: ArrayLike, denominator: ArrayLike, problems: ArrayLike | None = None
 ) -> Interval:
-    """Return mean(numerator) / mean(denominator) of paired values (N,), with the
-    interval of its linearisation, which has the errors of both means.
+    """Return mean(numerator) / mean(denominator) of paired values (N,), with its
+    interval by the delta method, which includes the errors of both means.
     """
     top = np.asarray(numerator, dtype=float)
     bottom = np.asarray(denominator, dtype=float)
@@ -65,12 +68,12 @@ def ratio(
 
 
 class ClusteredMean:
-    """The mean of values (N,) over N problems, from which intervals of any level are
-    made in time and memory linear in N.
+    """The mean of values (N,) over N problems, with intervals at any level in time and
+    memory linear in N.
 
     `problems` are the problems' ids; None: all are independent. A mean may have K
-    columns (N, K), each with an interval; a largest has C (N, C), from which it
-    chooses. Raises ValueError for no values, NaN or infinity.
+    columns (N, K), each with an interval; kind "largest" has C columns (N, C), of which
+    it takes the largest mean. Raises ValueError for no values, NaN or infinity.
     """
 
     def __init__(
@@ -91,8 +94,8 @@ class ClusteredMean:
         self.mean, self.error, self.skew = _moments(values, self.clusters)
 
     def interval(self, alpha: float = ALPHA) -> Interval:
-        """Return the interval of which each end misses the truth with a chance of
-        alpha / 2.
+        """Return the interval, each bound of which misses the true value with
+        probability alpha / 2.
         """
         n = len(self.values)
         low, high = self._students_ends(alpha)
@@ -106,10 +109,12 @@ class ClusteredMean:
         return Interval(self.mean, low, high, self.error, n)
 
     def _students_ends(self, alpha: float) -> tuple[Any, Any]:
-        """Return the ends of Student's interval, longer on the side of the longer tail.
+        """Return the bounds of Student's interval, extended on the side of the longer
+        tail.
 
-        By thrice Johnson's correction (JASA 73:536), since few values show less
-        skewness than their distribution has; never shorter, since chance gives some.
+        The extension is three times Johnson's correction (JASA 73:536), because few
+        values show less skewness than their distribution has. It never shortens the
+        interval, because chance alone produces some skewness.
         """
         t = scipy.special.stdtrit(self.freedom, 1 - alpha / 2)
         longer = 3 * self.skew * self.error * (1 + 2 * t**2) / 6
@@ -118,10 +123,11 @@ class ClusteredMean:
         return low, high
 
     def _ends_on_the_scale(self, alpha: float, low: Any, high: Any) -> tuple[Any, Any]:
-        """Return the ends for a share or a difference, of which Student's are given.
+        """Return the bounds for a share or a difference, given those of Student's
+        interval.
 
-        Single answers have an interval for counts. The ends are those of the scale
-        where the problems are too few to say.
+        Values of one answer per problem have an interval for counts. With too few
+        problems, the bounds are those of the scale.
         """
         lowest = LOWEST[self.kind]
         low = np.fmax(low, lowest)
@@ -134,9 +140,9 @@ class ClusteredMean:
 
     @cached_property
     def _largest_by_chance(self) -> np.ndarray:
-        """What the largest mean of C columns reaches by choosing alone (RESAMPLES,).
+        """The null distribution of the largest mean of C columns (RESAMPLES,).
 
-        The clusters' sums get random signs (max-T), a block of resamples at a time.
+        The clusters' sums receive random signs (max-T), a block of resamples at a time.
         """
         sums = _cluster_sums(self.values, self.clusters)
         random = np.random.default_rng(0)
@@ -152,7 +158,7 @@ class ClusteredMean:
 def clusters_of(problems: ArrayLike) -> np.ndarray:
     """Return each problem's cluster (N,), counted from 0.
 
-    That is its template in the embedded set, else the problem itself.
+    The cluster is the template in the embedded set, otherwise the problem itself.
     """
     names = []
     for problem in np.asarray(problems):
@@ -166,10 +172,9 @@ def _moments(values: np.ndarray, clusters: np.ndarray) -> tuple[Any, Any, Any]:
     """Return the mean of values (N,) or (N, K), its standard error, and its third
     cumulant in standard errors.
 
-    The error is cluster-robust (CR2; Bell and McCaffrey 2002,
-    Survey Methodology 28:169); without clusters it is Student's. The error of what
-    never varies is 0 for ENOUGH problems and NaN for fewer, as it is for those of a
-    single template.
+    The standard error is cluster-robust (CR2; Bell and McCaffrey 2002, Survey
+    Methodology 28:169); without clusters it is Student's. The error of constant values
+    is 0 for ENOUGH problems, and NaN for fewer or for those of a single template.
     """
     n = len(values)
     sizes = np.bincount(clusters)
@@ -177,7 +182,7 @@ def _moments(values: np.ndarray, clusters: np.ndarray) -> tuple[Any, Any, Any]:
     if len(sizes) < 2:
         return mean, np.full_like(mean, nan), np.zeros_like(mean)
 
-    # What differs by rounding alone does not vary.
+    # Differences by rounding do not count as variation.
     constant = np.ptp(values, 0) <= 1e-12 * np.abs(values).max(0)
     deviations = np.where(constant, 0, values - mean)
     sums = _cluster_sums(deviations, clusters)
@@ -192,21 +197,21 @@ def _moments(values: np.ndarray, clusters: np.ndarray) -> tuple[Any, Any, Any]:
 
 
 def _cluster_sums(values: np.ndarray, clusters: np.ndarray) -> np.ndarray:
-    """Return the sum of the values (N,) or (N, K) of each cluster."""
+    """Return the sum of the values (N,) or (N, K) in each cluster."""
     sums = np.zeros((clusters.max() + 1, *values.shape[1:]))
     np.add.at(sums, clusters, values)
     return sums
 
 
 def _degrees_of_freedom(sizes: np.ndarray) -> float:
-    """Return Student's degrees of freedom of a mean over clusters of these sizes.
+    """Return Student's degrees of freedom for a mean over clusters of these sizes.
 
-    They are those of Bell and McCaffrey (2002) where clusters have independent effects
-    of equal variance, of which the mean is taken off: the covariance of the weighted
-    sums of clusters i and j is s_i s_j (c - s_i - s_j), on the diagonal plus s_i², with
-    s the shares of the problems and c the sum of their squares. The traces of it and of
-    its square are sums over clusters. Clusters of equal size have as many degrees as
-    there are clusters, less 1; one cluster has none (NaN).
+    They are those of Bell and McCaffrey (2002) for clusters with independent effects of
+    equal variance, from which the mean is subtracted. The covariance of the weighted
+    sums of clusters i and j is s_i s_j (c - s_i - s_j), plus s_i² on the diagonal, with
+    s the clusters' shares of the problems and c the sum of their squares. The traces of
+    this matrix and of its square are sums over clusters. Clusters of equal size have
+    one degree less than there are clusters; a single cluster has none (NaN).
     """
     if len(sizes) < 2:
         return nan
@@ -215,7 +220,7 @@ def _degrees_of_freedom(sizes: np.ndarray) -> float:
     c = (shares**2).sum()
     expected = (weights * shares**2 * (1 + c - 2 * shares)).sum()
 
-    # Over all i and j as if none were equal, then what the diagonal has beside it.
+    # The sum over all i and j as if none were equal, then the additional diagonal.
     power = [(weights * shares**k).sum() for k in (2, 3, 4)]
     pairs = c**2 * power[0] ** 2 - 4 * c * power[0] * power[1]
     pairs += 2 * power[0] * power[2] + 2 * power[1] ** 2
@@ -225,10 +230,11 @@ def _degrees_of_freedom(sizes: np.ndarray) -> float:
 
 
 def _share(values: np.ndarray, sizes: np.ndarray, alpha: float) -> tuple[float, float]:
-    """Return the exact interval of as many answers as a template giving one would give.
+    """Return the exact interval for Kish's effective sample size, as if each template
+    gave one answer.
 
-    That is Kish's effective sample size; a count between two whole ones reaches from
-    the lower end of the one to the upper end of the other.
+    A count between two integers extends from the lower bound of the one to the upper
+    bound of the other.
     """
     n = len(values)
     right = int((values > 0).sum())
@@ -243,9 +249,11 @@ def _share(values: np.ndarray, sizes: np.ndarray, alpha: float) -> tuple[float, 
 def _difference(
     values: np.ndarray, sizes: np.ndarray, alpha: float, low: float, high: float
 ) -> tuple[float, float]:
-    """Return Tango's interval, widened to what two other rules do not rule out.
+    """Return Tango's interval, widened to include the values that two other rules do
+    not reject.
 
-    To 0 unless McNemar's exact test rejects it and, with templates, to the mean's ends.
+    It includes 0 unless McNemar's exact test rejects it and, with templates, the bounds
+    of the mean.
     """
     less = int((values < 0).sum())
     more = int((values > 0).sum())
@@ -261,22 +269,23 @@ def _difference(
 def clopper_pearson(
     successes: int, n: int, alpha: float = ALPHA
 ) -> tuple[float, float]:
-    """Return the exact interval of a share: it covers the true share that often."""
+    """Return the exact interval of a share, with a coverage of at least 1 - alpha."""
     ends = scipy.stats.binomtest(successes, n).proportion_ci(1 - alpha, method="exact")
     return float(ends.low), float(ends.high)
 
 
-@lru_cache(maxsize=10_000)  # slow, and asked for again and again
+@lru_cache(maxsize=10_000)  # slow, and called many times with the same arguments
 def tango(
     only_a: int, only_b: int, n: int, alpha: float = ALPHA
 ) -> tuple[float, float]:
-    """Return the score interval of the share that only b solved less that of only a.
+    """Return the score interval of the share that only b solved minus the share that
+    only a solved.
 
-    That is what the score test does not reject (Tango 1998, Stat. Med. 17:891): it has
-    a width where nothing changes.
+    It contains all differences that the score test does not reject (Tango 1998, Stat.
+    Med. 17:891), and has a width even if no answer changes.
     """
     z = float(scipy.stats.norm.ppf(1 - alpha / 2))
-    edge = 1 - 1e-9  # the score has no value at a difference of -1 or 1
+    edge = 1 - 1e-9  # the score is undefined at a difference of -1 or 1
     bracket = -edge, edge
     low, high = -1.0, 1.0
     if _tango_score(-edge, only_a, only_b, n, z) > 0:
@@ -289,26 +298,26 @@ def tango(
 
 
 def _tango_score(
-    difference: float, only_a: int, only_b: int, n: int, aim: float
+    difference: float, only_a: int, only_b: int, n: int, target: float
 ) -> float:
-    """Return the score of a true difference less an aim; it falls with the difference.
+    """Return the score of a true difference minus a target; it decreases with the
+    difference.
 
-    The score is standard normal if the difference holds.
+    The score is standard normal if the difference is the true one.
     """
     if difference < 0:
-        # The same question with the sides changed; so no root below is of a number
-        # under 0.
-        return -_tango_score(-difference, only_b, only_a, n, -aim)
-    # The likeliest share that only a solves, given the difference, is the larger root
-    # of a quadratic.
+        # The mirrored problem, so that no root below is of a negative number.
+        return -_tango_score(-difference, only_b, only_a, n, -target)
+    # The maximum-likelihood share that only a solves, given the difference, is the
+    # larger root of a quadratic.
     linear = (2 * n - only_b + only_a) * difference - only_a - only_b
     constant = -only_a * difference * (1 - difference)
     share_a = (sqrt(linear**2 - 8 * n * constant) - linear) / (4 * n)
     surplus = only_b - only_a - n * difference
     if surplus == 0:
-        return surplus - aim
+        return surplus - target
     variance = n * (2 * share_a + difference * (1 - difference))
-    return surplus / sqrt(variance) - aim
+    return surplus / sqrt(variance) - target
 
 
 def mcnemar_exact(only_a: int, only_b: int) -> float:
@@ -322,11 +331,13 @@ def mcnemar_exact(only_a: int, only_b: int) -> float:
 
 
 def n_deciding(distance: float, deviation: float) -> float:
-    """Return how many problems put the interval on one side of an end, with power 0.8.
+    """Return how many problems are needed for the interval to exclude a bound with 80 %
+    power.
 
-    The end is `distance` away; NaN at 0, and of a deviation that one problem alone
-    leaves unknown. For one part (Guenther 1981, Am. Stat. 35:243), the last term for
-    Student's distribution instead of the normal one.
+    `distance` is the distance from the effect to the bound. NaN if it is 0, or if
+    `deviation` is unknown because there is only one problem. For a single part
+    (Guenther 1981, Am. Stat. 35:243), with a last term for Student's distribution
+    instead of the normal one.
     """
     if distance == 0 or isnan(deviation):
         return nan
