@@ -137,9 +137,9 @@ def _insertions(
     first.
     """
     if filler.position == "before":
-    """Return (position, text) candidates, in characters of the content, best first."""
-        # leaves the instruction's first token unchanged, and counts as inserted. A
-        # vocabulary that marks the start of a text with a space needs a space there.
+        # The first word of a text has no space before it. A line break after the
+        # insertion leaves the instruction's first token unchanged, and counts as
+        # inserted. A vocabulary that marks the start of a text with a space needs one.
         shorter = (
             cut_to_tokens(tokenizer, text, filler.length - 1)
             if filler.length > 1
