@@ -261,8 +261,9 @@ def test_a_command_asks_for_a_run_as_it_can_be_asked_for_again(tmp_path, monkeyp
     assert load_profile(mine.options.removeprefix("--profile ")) == mine
 
 
-def test_problems_of_an_unknown_level_can_be_asked_for():
-    assert Accuracy(models=["demo"], levels=[0]).levels == [0]
+def test_problems_of_an_unknown_level_can_be_asked_for_in_chat_form():
+    asked = Accuracy(models=["demo"], levels=[0])
+    assert (asked.levels, asked.format) == ([0], "chat")
 
 
 def test_a_variation_is_the_accuracy_run_with_a_few_settings_of_its_own():

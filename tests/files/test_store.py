@@ -193,6 +193,13 @@ def test_a_second_writer_waits_for_the_first(tmp_path, capsys):
     assert keys_of(store.path) == ["a", "b"]
 
 
+def test_who_waited_for_a_file_has_it_alone(tmp_path, monkeypatch):
+    flock = Mock(side_effect=[BlockingIOError, None])
+    monkeypatch.setattr(fcntl, "flock", flock)
+    fill(tmp_path, "a")
+    assert flock.call_args.args[1] == fcntl.LOCK_EX
+
+
 def test_a_folder_or_file_that_cannot_be_had_is_named(tmp_path, refused):
     (tmp_path / "out").touch()
     deeper = tmp_path / "out" / "deeper"
