@@ -1,17 +1,19 @@
 """Whether the weights of sampled answers average 1, as those of right probabilities do.
 
+    python -m studies.mean_weight
     python -m studies.mean_weight --out runs/mean-weight
 
 The mean weight under each condition has the expectation 1 over the answers to all
-problems. Answers to problems with both right and wrong answers are scored already. Of
-the others, whose weights are multiplied by 0 in the estimate, this study scores SAMPLE,
-half of them drawn under either prompt and each of another problem: about one hour of
-one core. Each score is kept at once, so that the same command goes on after a stop; it
-computes nothing again.
+problems. Answers to problems with both right and wrong answers are scored already, and
+the first command takes these alone. Of the others, whose weights are multiplied by 0 in
+the estimate, the second one scores SAMPLE, half of them drawn under either prompt and
+each of another problem: about an hour and a half of one core. Each score is kept at
+once, so that the same command goes on after a stop.
 
 Writes studies/results/mean_weight.csv, a row per condition, and prints it: the mean
-weight of either kind of answers and of all with its interval over problems, and the
-slope of the half on the log ratio in the sample.
+weight of answers to problems with both right and wrong answers and, once the others are
+scored, of these and of all, with the interval over problems; and the slope of the half
+on the log ratio among the others.
 """
 
 import argparse
@@ -33,9 +35,12 @@ from lib.evaluation.records import DRAW_SCORE_FIELDS, shared_settings
 from lib.profiles import HALVES, Profile, load_profile
 from lib.prompts.problems import load_problems
 from lib.statistics.importance_weighting import log_weights
-from lib.statistics.intervals import Z_ALPHA, interval
+from lib.statistics.intervals import Z_ALPHA, Interval, interval
 from studies.keeping import RESULTS, keep
 
+MIXED_ENDS = ["of_mixed", "of_mixed_low", "of_mixed_high"]
+OTHERS_ENDS = ["of_others", "of_others_low", "of_others_high"]
+ALL_ENDS = ["of_all", "of_all_low", "of_all_high"]
 SAMPLE = 100  # answers to problems whose answers are all right, or all wrong
 
 
@@ -72,62 +77,63 @@ def scored(
     return scored_draws(drawn, pd.DataFrame(rows, columns=DRAW_SCORE_FIELDS))
 
 
-def mean_weights(
-    mixed: pd.DataFrame, others: pd.DataFrame, share: float, condition: str
-) -> dict[str, float]:
-    """Return a row: the mean weight under a condition of answers to problems with both
-    right and wrong answers, of a sample of the others, and of all.
-
-    mixed, others: as `scored_draws` has them; share: of all answers, that of `mixed`.
+def mean_weight(draws: pd.DataFrame, condition: str) -> Interval:
+    """Return the mean weight of answers under a condition, with its interval over
+    problems. draws: as `scored_draws` has them, as many of each problem.
     """
-    row = {}
-    means = []
-    for kind, draws in {"mixed": mixed, "others": others}.items():
-        halves = draws[list(HALVES)].to_numpy()
-        weight = np.exp(log_weights(draws[[condition]].to_numpy(), halves))[:, 0]
-        # Each problem has as many answers of either kind, so that one mean is enough.
-        by_problem = pd.Series(weight).groupby(draws["problem_id"].to_numpy()).mean()
-        mean = interval(by_problem)
-        row[f"answers_{kind}"] = len(draws)
-        row[f"mean_{kind}"] = mean.estimate
-        row[f"low_{kind}"], row[f"high_{kind}"] = mean.low, mean.high
-        means.append(mean)
-    of_mixed, of_others = means
-    row["mean"] = share * of_mixed.estimate + (1 - share) * of_others.estimate
-    error = np.hypot(share * of_mixed.error, (1 - share) * of_others.error)
-    row["low"] = row["mean"] - Z_ALPHA * error
-    row["high"] = row["mean"] + Z_ALPHA * error
-    return row
+    halves = draws[list(HALVES)].to_numpy()
+    weight = np.exp(log_weights(draws[[condition]].to_numpy(), halves))[:, 0]
+    return interval(pd.Series(weight).groupby(draws["problem_id"].to_numpy()).mean())
 
 
 def table(
-    draws: pd.DataFrame, others: pd.DataFrame, conditions: Sequence[str]
+    draws: pd.DataFrame, others: pd.DataFrame | None, conditions: Sequence[str]
 ) -> pd.DataFrame:
     """Return a row per condition.
 
-    draws: all answers, as `scored_draws` has them; others: the sample, scored.
+    draws: all answers, as `scored_draws` has them; others: the sample, if it is scored.
     """
     decides = is_divided(draws)
-    slope = dict(zip(SLOPE_ENDS, slope_of_halves(others), strict=True))
     rows = []
     for condition in conditions:
-        means = mean_weights(draws[decides], others, decides.mean(), condition)
-        rows.append({"condition": condition} | means | slope)
+        mixed = mean_weight(draws[decides], condition)
+        row: dict[str, object] = {"condition": condition, "answers": decides.sum()}
+        row |= zip(MIXED_ENDS, (mixed.estimate, mixed.low, mixed.high), strict=True)
+        if others is not None:
+            of_others = mean_weight(others, condition)
+            row |= _of_all(mixed, of_others, decides.mean())
+            row |= zip(SLOPE_ENDS, slope_of_halves(others), strict=True)
+        rows.append(row)
     return pd.DataFrame(rows)
+
+
+def _of_all(mixed: Interval, others: Interval, share: float) -> dict[str, float]:
+    """Return the mean weight of other answers and of all, of which `mixed` are a
+    share.
+    """
+    mean = share * mixed.estimate + (1 - share) * others.estimate
+    error = np.hypot(share * mixed.error, (1 - share) * others.error)
+    ends = (mean, mean - Z_ALPHA * error, mean + Z_ALPHA * error)
+    row = dict(
+        zip(OTHERS_ENDS, (others.estimate, others.low, others.high), strict=True)
+    )
+    return row | dict(zip(ALL_ENDS, ends, strict=True))
 
 
 def main() -> None:
     """Score the sample and write the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--problems", default="math500")
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     families = load_profile("families")
     draws = evaluation.draws(families)
     assert families.pass_rates
     assert draws is not None
-    drawn = sampled(evaluation.answers(families, "draws"), families.seed)
-    others = scored(families, drawn, options.problems, options.out)
+    others = None
+    if options.out:
+        drawn = sampled(evaluation.answers(families, "draws"), families.seed)
+        others = scored(families, drawn, options.problems, options.out)
     conditions = [str(condition) for condition in families.pass_rates.conditions]
     keep(RESULTS / "mean_weight.csv", table(draws, others, conditions))
 

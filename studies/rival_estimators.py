@@ -89,16 +89,32 @@ def _coupled(
     of_second = of_first.copy()
     log_kept = np.minimum(token_ratios(given, draws, tokens, rng), 0).sum(-1)
     waits = rng.random(of_first.shape) >= np.exp(log_kept[:, :, 0])
-    while waits.any():
-        # What the second prompt has more of than the first, by rejection.
-        again = draw(given, each, rng)
-        log_more = np.maximum(token_ratios(given, again, tokens, rng), 0).sum(-1)
-        surplus = 1 - np.exp(-log_more[:, :, 1])
-        taken = waits & (rng.random(of_first.shape) < surplus)
-        of_second[taken] = again.right[:, :, 1][taken]
-        waits &= ~taken
+    rows, columns, _ = np.nonzero(waits)
+    of_second[waits] = _surplus(_at(given, rows, columns), tokens, rng)
     points = POINTS * (of_second - of_first).mean(-1)
     return points, np.full(points.shape, 2.0 * each)
+
+
+def _surplus(given: Problems, tokens: int, rng: np.random.Generator) -> np.ndarray:
+    """Return for each problem (1, N) whether an answer is right that is drawn from what
+    the second prompt has more of than the first, by rejection.
+    """
+    right = np.empty(given.level.size)
+    waiting = np.arange(given.level.size)
+    while len(waiting):
+        some = _at(given, np.zeros_like(waiting), waiting)
+        again = draw(some, 1, rng)
+        log_more = np.maximum(token_ratios(some, again, tokens, rng), 0).sum(-1)
+        taken = rng.random(len(waiting)) < 1 - np.exp(-log_more[0, :, 1, 0])
+        right[waiting[taken]] = again.right[0, taken, 1, 0]
+        waiting = waiting[~taken]
+    return right
+
+
+def _at(given: Problems, rows: np.ndarray, columns: np.ndarray) -> Problems:
+    """Return these problems as one simulation (1, N)."""
+    fields = (given.rates, given.spread, given.level)
+    return Problems(*(values[None, rows, columns] for values in fields))
 
 
 def from_one_prompt(given: Problems, each: int, rng: np.random.Generator) -> Estimated:

@@ -131,16 +131,20 @@ def accuracy_of_estimates(by_problem: np.ndarray, effect: float) -> dict[str, fl
     """Return how well the mean over problems (S, N) estimates the effect, in points:
     bias with its own standard error over simulations, root mean squared error, the
     interval's coverage, and how often it excludes 0, in %.
+
+    The mean's variance is that over all problems by N, since they are independent: it
+    is known much better than that of the S means.
     """
     found = [mean_interval(values) for values in by_problem]
     errors = np.array([mean.estimate - effect for mean in found])
     covers = [mean.low <= effect <= mean.high for mean in found]
     excludes_0 = [mean.low > 0 or mean.high < 0 for mean in found]
+    bias = errors.mean()
     return {
         "simulations": len(errors),
-        "bias": errors.mean(),
+        "bias": bias,
         "bias_error": errors.std(ddof=1) / len(errors) ** 0.5,
-        "rmse": np.sqrt((errors**2).mean()),
+        "rmse": np.sqrt(by_problem.var() / by_problem.shape[1] + bias**2),
         "coverage": POINTS * np.mean(covers),
         "excludes_0": POINTS * np.mean(excludes_0),
     }

@@ -1,6 +1,6 @@
 """What the checks of importance weights find when answers were not drawn as scored.
 
-    python -m studies.weights_checks [--simulations 400]
+    python -m studies.weights_checks [--simulations 120]
 
 An answer is a path of TOKENS tokens, each out of OPTIONS; two prompts drew it, and a
 third one, of which nothing was drawn, is close to the second, as slashes hidden from
@@ -186,7 +186,7 @@ def _checked(paths: Paths, at: int) -> dict:
 def main() -> None:
     """Simulate every way to draw."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--simulations", type=int, default=400)
+    parser.add_argument("--simulations", type=int, default=120)
     simulations = parser.parse_args().simulations
     table = pd.DataFrame([row(name, simulations) for name in DRAWINGS])
     for points in ("points", "points_third"):

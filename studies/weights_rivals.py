@@ -1,6 +1,6 @@
 """Importance weights beside other estimators of the same difference, at equal cost.
 
-    python -m studies.weights_rivals [--simulations 2000]
+    python -m studies.weights_rivals [--simulations 1000]
 
 Each way may spend what 500 problems with four weighted answers cost. To draw an answer
 costs 1 and to score it under one prompt half of that, so that ways which need no score,
@@ -65,7 +65,7 @@ def row(name: str, each: int, budget: float, simulations: int) -> dict:
 def main() -> None:
     """Simulate every way."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--simulations", type=int, default=2000)
+    parser.add_argument("--simulations", type=int, default=1000)
     simulations = parser.parse_args().simulations
     budget = BUDGETED * mean_cost(by_weights, 2)
     cases = [(name, each) for name, (_, sizes) in WAYS.items() for each in sizes]

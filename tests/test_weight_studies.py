@@ -14,6 +14,7 @@ from studies import (
     simulated,
     weights_checks,
     weights_coverage,
+    weights_figure,
     weights_rivals,
 )
 
@@ -150,7 +151,25 @@ def test_mean_weights_of_both_kinds_count_by_their_share():
     others = draws[~is_mixed.to_numpy()].drop_duplicates("problem_id")
     others = others.assign(**{name: others[name] + np.log(2)})
     plain, hidden = mean_weight.table(draws, others, ["mless", name]).itertuples()
-    assert plain.mean == pytest.approx(1)
-    assert hidden.mean == pytest.approx(0.25 * 1 + 0.75 * 2)
-    assert (hidden.mean_mixed, hidden.mean_others) == pytest.approx((1, 2))
-    assert (hidden.answers_mixed, hidden.answers_others) == (40, 30)
+    assert plain.of_all == pytest.approx(1)
+    assert hidden.of_all == pytest.approx(0.25 * 1 + 0.75 * 2)
+    assert (hidden.of_mixed, hidden.of_others) == pytest.approx((1, 2))
+    assert hidden.answers == 40
+    (alone,) = mean_weight.table(draws, None, [name]).itertuples()
+    assert alone.of_mixed == pytest.approx(1)
+    assert not hasattr(alone, "of_all")
+
+
+def test_the_figure_has_a_mark_for_each_estimator_and_check():
+    rivals = pd.DataFrame({"way": ["one", "two"], "answers": [4, 8]})
+    rivals = rivals.assign(rmse=[0.5, 0.7], bias=[0.0, -0.2])
+    checks = pd.DataFrame({"drawn": ["as scored"], "slope_excludes_1": [5.0]})
+    checks = checks.assign(third_excludes_1=[4.0], withheld=[9.0])
+    upper, lower = weights_figure.drawn(rivals, checks).axes
+    assert [list(line.get_xdata()) for line in upper.lines[:2]] == [
+        [0.5, 0.7],
+        [0.0, -0.2],
+    ]
+    names = [label.get_text() for label in upper.get_yticklabels()]
+    assert names == ["one, 4 answers", "two, 8 answers"]
+    assert [line.get_xdata()[0] for line in lower.lines] == [5, 4, 9]
