@@ -1,8 +1,46 @@
-"""Extraction and scoring for the notebooks that reproduce *Meaningless Tokens,
-Meaningful Gains*.
+"""Measure what inserted tokens do to a language model, and reproduce the figures and
+claims of *Meaningless Tokens, Meaningful Gains* (arXiv 2510.01032).
 
-Each subpackage describes itself in its `__init__`. A layer imports only from the layers
-above it, and a subpackage never from another one of its layer:
+>>> from lib import attention, models, prompts
+>>> demo = models.load("demo", layers=1)
+>>> prompt = prompts.build_prompt(demo.tokenizer, "What is $3 + 4$?", "mless")
+>>> attention.received_attention(demo.model, prompt.input_ids).shape
+
+The package has two halves. The first is an instrument, which works with any model of
+transformers and any problems, and does not depend on the paper's claims:
+
+- models: resolving a model's name; finding, converting and loading its weights.
+- prompts: problems, the text inserted into them, and the layers that see it.
+- attention: computing attention, with tokens hidden from layers; received attention.
+- arm: the redistribution of activations.
+- generation: writing answers in batches, with vLLM or in workers.
+- grading: whether an answer is right.
+- statistics: intervals, tests and other numbers over problems.
+- files, paths: the locations of files, and reading and writing them, also row by row.
+- errors, progress: messages for a user's mistakes, and progress bars.
+
+The second is the reproduction, which asks the questions of one paper, in this order:
+
+- profiles: the settings that a user can choose, in a profile or on the command line.
+- measurement: measuring a network over all problems and models.
+- evaluation: answers and likelihoods, their storage, and tables of them.
+- claims: the claims, and the rule that decides each of them.
+- figures: the appearance of figures and printed tables.
+- plan: what a run will download and compute, and how much memory it needs.
+- report: the content of the HTML page.
+- reproduce, __main__: running the notebooks; the command line, `python -m lib`.
+
+Three data structures connect them: `measured`, one Dataset per model
+(lib.measurement.variables); `answers`, a DataFrame with a row per completion
+(lib.evaluation); and `verdicts`, a Verdict per claim and model (lib.claims.verdict).
+Each subpackage describes its modules in its `__init__`, and CONTRIBUTING.md shows with
+an example where a change belongs.
+
+Layers and heads count from 1 wherever a person names them. Shapes use one alphabet: B
+batch, L requested layers, H heads, K key heads, T tokens, Q a block of queries, R sets
+of queries, D head width, F MLP width, N problems.
+
+A subpackage imports only from the lines above its own:
 
     errors statistics paths progress
     files attention
@@ -14,32 +52,4 @@ above it, and a subpackage never from another one of its layer:
     plan
     report reproduce
     __main__
-
-Three data structures connect them: `measured`, one Dataset per model
-(lib.measurement.variables); `answers`, a DataFrame with a row per completion
-(lib.evaluation); and `verdicts`, a Verdict per claim and model (lib.claims.verdict).
-
-What belongs into each subpackage:
-
-- paths, files: the locations of files, and reading and writing them, also row by row.
-- statistics: intervals, tests and other numbers over problems.
-- attention: computing attention, with tokens hidden from layers; received attention.
-- arm: the redistribution of activations.
-- prompts: problems, the text inserted into them, and the layers that see it.
-- models: resolving a model's name; finding, converting and loading its weights.
-- grading: whether an answer is right.
-- profiles: the settings that a user can choose, in a profile or on the command line.
-- generation: writing answers in batches, with vLLM or in workers.
-- measurement: measuring a network over all problems and models.
-- evaluation: answers and likelihoods, their storage, and tables of them.
-- claims: the claims, and the rule that decides each of them.
-- figures: the appearance of figures and printed tables.
-- plan: what a run will download and compute, and how much memory it needs.
-- report: the content of the HTML page.
-
-CONTRIBUTING.md has an example of each.
-
-Shapes use one alphabet: B batch, L requested layers, H heads, K key heads, T tokens, Q
-a block of queries, R sets of queries, D head width, F MLP width, N problems. Layers and
-heads count from 1 wherever a person names them.
 """

@@ -6,6 +6,7 @@ somebody chose, as an engine is, does not.
 """
 
 import ast
+import re
 from collections import Counter
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -75,6 +76,16 @@ def test_one_name_means_one_thing():
     defined = Counter(name for text in SOURCES.values() for name in defined_in(text))
     several = [name for name, modules in defined.items() if modules > 1]
     assert sorted(several) == sorted(DOUBLES)
+
+
+def test_the_instrument_needs_nothing_of_the_reproduction():
+    first, second = lib.__doc__.split("The second is the reproduction")
+    named = [re.findall(r"^- ([\w, ]+):", half, re.M) for half in (first, second)]
+    instrument, reproduction = (", ".join(names).split(", ") for names in named)
+    assert sorted(instrument + reproduction) == sorted(ROOMS)
+    for name in SOURCES.keys() - {"lib"}:
+        if room(name) in instrument:
+            assert not {room(other) for other in imports_of(name)} & {*reproduction}
 
 
 def room(module: str) -> str:
