@@ -27,6 +27,8 @@ Writes studies/results/twice.csv and prints it: a row per set of models, outcome
 condition with the number of answers that are right, without and with the change.
 """
 
+from itertools import product
+
 import pandas as pd
 
 from lib.evaluation.records import COMPLETIONS, frame
@@ -35,38 +37,43 @@ from studies.keeping import RESULTS, keep, rows_of_runs
 from studies.pooled import ENDS, pooled
 
 UNSEEN = ["Qwen2.5-Coder-0.5B-Instruct", "Qwen2.5-Coder-1.5B-Instruct"]
-OUTCOMES = {"right": "right", "equal": "correct"}
+OUTCOMES = {"right": "right", "equal": "correct"}  # by column of the answers
+CONDITIONS = ["repeat", "mless"]
 
 
 def compared(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per set of models, outcome and condition other than none."""
-    sets = {"all": answers, "unseen": answers[answers.model.isin(UNSEEN)]}
-    sets |= {str(name): rows for name, rows in answers.groupby("model", sort=False)}
-    tables = []
-    for name, rows in sets.items():
-        for outcome, column in OUTCOMES.items():
-            table = changes(rows.assign(right=rows[column]))
-            tables.append(table.assign(model=name, outcome=outcome))
-    table = pd.concat(tables, ignore_index=True)
-    first = ["model", "outcome", "condition"]
-    return table[[*first, *table.columns.drop(first)]]
-
-
-def changes(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return what each condition changes, with intervals over kinds of problems and,
-    in columns that end in _problems, over problems.
+    """Return a row per set of models, outcome and condition, of the models that have
+    answered all problems under none and under the condition.
     """
-    table = pooled(answers).drop(columns="p_holm")
-    # Without the slashes of its id, a problem belongs to no kind.
+    sets = {"all": answers, "new": answers[answers.model.isin(UNSEEN)]}
+    sets |= {str(name): rows for name, rows in answers.groupby("model", sort=False)}
+    problems = answers.problem_id.nunique()
+    table = []
+    for (name, rows), (outcome, column), condition in product(
+        sets.items(), OUTCOMES.items(), CONDITIONS
+    ):
+        pair = rows[rows.condition.isin(["none", condition])]
+        answered = pair.groupby("model").problem_id.transform("size")
+        complete = pair[answered == 2 * problems]
+        if not complete.empty:
+            row = {"set": name, "outcome": outcome}
+            table.append(row | change(complete.assign(right=complete[column])))
+    return pd.DataFrame(table)
+
+
+def change(answers: pd.DataFrame) -> dict[str, object]:
+    """Return what the condition beside none changes. In fields that end in _problems
+    the interval is over problems, and else over their kinds.
+    """
+    row = pooled(answers).iloc[0].drop("p_holm").to_dict()
+    # Without the slashes of its id a problem belongs to no kind.
     names = answers.problem_id.str.replace("/", " ")
-    by_problem = pooled(answers.assign(problem_id=names))
-    for column in (*ENDS[1:], "p_value"):
-        table[f"{column}_problems"] = by_problem[column]
-    counts = answers.groupby("condition").right.sum()
-    table["right_none"] = counts["none"]
-    table["right"] = table.condition.map(counts)
-    table["p_sign"] = [mcnemar_exact(*row) for row in table[["lost", "gained"]].values]
-    return table
+    of_problems = pooled(answers.assign(problem_id=names)).iloc[0]
+    row |= {f"{name}_problems": of_problems[name] for name in (*ENDS[1:], "p_value")}
+    is_none = answers.condition == "none"
+    row["right_none"] = int(answers.right[is_none].sum())
+    row["right"] = int(answers.right[~is_none].sum())
+    return row | {"p_sign": mcnemar_exact(row["lost"], row["gained"])}
 
 
 def main() -> None:

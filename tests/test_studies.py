@@ -1,5 +1,7 @@
 """What the studies of the findings count, on scores that can be checked by eye."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,15 +10,18 @@ from hand_written import draws_of, record
 
 from lib.evaluation.pass_rates import counted, scored_draws, weighted
 from lib.evaluation.records import frame
+from lib.files.store import read
 from lib.prompts.problems import Problem
 from studies import (
     again,
     authors_rule,
     bfloat16,
+    contamination,
     hints,
     own_problems,
     pass_rates,
     plain,
+    twice,
     weights,
 )
 
@@ -182,6 +187,113 @@ def test_an_expression_that_is_repeated_equals_the_answer_and_is_not_worked_out(
     assert (of_none.accuracy, of_none.equal) == (50, 50)
     assert (slashes.accuracy, slashes.equal) == (0, 100)
     assert (slashes.effect, slashes.equal_effect) == (-50, 50)
+
+
+def test_the_problem_twice_is_compared_over_complete_models():
+    names = [f"embedded/{kind}/{number}" for kind in "abcd" for number in range(6)]
+    rows = []
+    for model, twice_right in (("seen", 6), (twice.UNSEEN[0], 18)):
+        for place, name in enumerate(names):
+            rows.append(record("none", name, place >= 23, model=model))
+            rows.append(record("repeat", name, place < twice_right, model=model))
+    # A model that has not come to the end yet does not count.
+    rows += [
+        record(name, "embedded/a/0", True, model="cut") for name in ("none", "repeat")
+    ]
+    table = twice.compared(frame(rows)).set_index(["set", "outcome"])
+
+    assert set(table.index.levels[0]) == {"all", "new", "seen", twice.UNSEEN[0]}
+    every, new = table.loc["all", "right"], table.loc["new", "right"]
+    assert (every.models, every.n, every.gained, every.lost) == (2, 24, 24, 2)
+    assert (every.right_none, every.right) == (2, 24)
+    assert every.effect == pytest.approx(100 * (24 - 2) / 48)
+    assert new.effect == pytest.approx(100 * (18 - 1) / 24)
+    # Problems of a kind change alike, which leaves few of them.
+    assert new.low < new.low_problems < new.effect < new.high_problems < new.high
+    assert new.p_sign < new.p_value
+
+
+GIVEN = "Let $x$ be a number. What is"
+PROBLEM = f"{GIVEN} $x + 1$, in\nwords?"
+
+
+def test_a_problem_is_parted_between_words():
+    assert contamination.parted(PROBLEM) == (GIVEN, " $x + 1$, in\nwords?")
+    assert contamination.parted("Compute_this please") == ("", "Compute_this please")
+    begin, rest = contamination.parted("a b c d e")
+    assert (begin, rest) == ("a b c", " d e")
+
+
+def test_a_rest_is_reproduced_word_by_word_and_whatever_follows():
+    rest = " $x + 1$, in\nwords?"
+    assert contamination.reproduces(" $x + 1$,  in words? It is", rest)
+    assert not contamination.reproduces(" $x + 2$, in words?", rest)
+    assert not contamination.reproduces(" $x + 1$, in", rest)
+
+
+@pytest.mark.parametrize(
+    ("continuation", "share"),
+    [
+        ("a b c d", 100),
+        ("a b c d e f", 100),
+        ("a x c y", 50),
+        ("d c b a", 25),
+        ("a a a a", 25),
+        ("b c", 50),
+        ("x a b c d", 75),
+        ("", 0),
+    ],
+)
+def test_rouge_l_counts_words_in_their_order(continuation, share):
+    assert contamination.rouge_l(continuation, "a b c d") == share
+
+
+def test_a_model_that_repeats_itself_reproduces_a_rest_of_repeats(demo, tmp_path):
+    problems = [
+        {"unique_id": "again", "problem": "A B C D " * 24, "answer": "1"},
+        {"unique_id": "new", "problem": "Call zyx the qwv of 83 by 7.", "answer": "1"},
+        {"unique_id": "long", "problem": "seven eight " * 200, "answer": "1"},
+    ]
+    source = tmp_path / "problems.jsonl"
+    source.write_text("".join(f"{json.dumps(one)}\n" for one in problems))
+    out = tmp_path / "run"
+    contamination.continued("demo", str(source), out)
+    rows = read(out / contamination.ROWS)
+    assert {row["problem_id"]: row["reproduced"] for row in rows} == {
+        "again": True,
+        "new": False,
+    }
+    assert not any("C D" in str(row) for row in rows)
+    # A second run has nothing left to do.
+    contamination.continued("demo", str(source), out)
+    assert read(out / contamination.ROWS) == rows
+
+
+def test_slashes_are_compared_by_what_is_reproduced_where_both_are_enough():
+    names = [f"p{number}" for number in range(60)]
+    rows = pd.DataFrame({"model": "tiny", "problem_id": names, "rouge_l": 50.0})
+    rows["reproduced"] = [number < 25 for number in range(60)]
+    changes = [2.0 if number < 25 else -1.0 for number in range(60)]
+    scores = pd.concat(
+        pd.DataFrame(
+            {
+                "model": "tiny",
+                "problem_id": names,
+                "condition": condition,
+                "nats": [-9 + share * one for one in changes],
+            }
+        )
+        for condition, share in (("none", 0), ("mless", 1))
+    )
+    (row,) = contamination.compared(rows, scores).itertuples()
+    assert (row.n, row.reproduced, row.n_seen, row.n_others) == (60, 25, 25, 35)
+    assert row.low < row.share < row.high
+    assert (row.slashes_seen, row.slashes_others) == (2, -1)
+
+    fewer = scores[~scores.problem_id.isin(names[:6])]
+    (row,) = contamination.compared(rows, fewer).to_dict("records")
+    assert (row["n_seen"], row["n_others"]) == (19, 35)
+    assert "slashes_seen" not in row
 
 
 ASKED = """key,condition,response,right,nats
