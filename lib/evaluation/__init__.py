@@ -1,18 +1,18 @@
-"""Answer problems under every condition, or score their solutions; keep what came out,
-and say what it shows.
+"""Answer problems under every condition, or score their solutions; store the results,
+and tabulate them.
 
     answers = evaluation.answers(profile, "fillers")  # stored, or generated now
     answer_tables.summarise(answers)
 
-    parts            what a profile asks for, by part, as it is stored or computed now
-    run              completes and grades what a folder lacks: `evaluate`
-    records          settings that decide a run's numbers, and fields of its rows
-    wanted           every completion that a run asks for; what all keys and rows share
-    likelihood       how likely solutions are, or answers that were drawn: `likelihoods`
+    parts            a profile's answers and scores by part, stored or computed now
+    run              complete and grade the answers that a folder lacks: `evaluate`
+    records          the settings that decide a run's numbers, the fields of its rows
+    wanted           every completion of a run, with the common parts of keys and rows
+    likelihood       score solutions, or sampled answers: `likelihoods`
     log_probability  log p of texts in batches
-    answer_tables    what answers and likelihoods show: accuracy, effects, graders, nats
-    several_samples  what several samples of an answer show
-    pass_rates       what drawn answers show that were scored
+    answer_tables    tables of accuracy, effects, graders and log-likelihoods
+    several_samples  tables of several samples per problem
+    pass_rates       importance-weighted accuracy from sampled answers with scores
 """
 
 import lazy_loader

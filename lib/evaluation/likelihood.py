@@ -1,13 +1,13 @@
-"""How likely a model finds texts under every condition: the gold solution, the gold
-answer at once, or answers that were drawn from it.
+"""Score texts under every condition: the reference solution, the gold answer without
+reasoning, or sampled answers.
 
-The same problem under two conditions differs by what the condition does to the model,
-so a few hundred problems say what thousands of answers say about accuracy. A drawn
-answer is scored for `pass_rates` to weigh it: at the temperature that it was drawn
-with, by the tokens that were drawn, with the one that ended it, and by the weights that
-it was drawn from, in the dtype of the draw or in float32, whose rounding no weight
-shows. Problems whose answers are all right, or all wrong, need no score: their weights
-are multiplied by 0.
+Two conditions of the same problem differ only by the condition's effect on the model,
+so a few hundred problems are as precise as thousands of answers are for accuracy. A
+sampled answer is scored so that `pass_rates` can weight it: at its sampling
+temperature, on its sampled tokens including the end token, and with the weights that
+sampled it, in the same dtype or in float32, whose rounding has no visible effect on
+weights. Problems whose answers are all right, or all wrong, need no score, because
+their weights are multiplied by 0.
 """
 
 import functools
@@ -55,7 +55,7 @@ from lib.prompts.problems import (
     solved_problems,
 )
 
-# What the gold answer follows where no reasoning is given.
+# The text before the gold answer if there is no reasoning.
 BEFORE_ANSWER = "The final answer is $\\boxed{"
 
 
@@ -66,11 +66,11 @@ def likelihoods(
     folder: Path,
     known: Sequence[dict] = (),
 ) -> pd.DataFrame:
-    """Score the solutions and answers that `folder` lacks, each kept at once, then
-    return the run's rows, in the order of a growing sample.
+    """Score the solutions and answers that `folder` lacks, store each at once, and
+    return the run's rows in the order of a growing sample.
 
-    Scores that are `known` are taken over. Raises InputError for a problem without a
-    solution, a text without room in the context, and other settings there.
+    `known` scores are copied. Raises InputError for a problem without a solution, a
+    text that does not fit into the context, and a folder with other settings.
     """
     problems = solved_problems(settings.problems, settings.limit, seed)
 
@@ -87,13 +87,12 @@ def likelihoods(
 def score_draws(
     settings: Likelihood, answers: Path, folder: Path, known: Sequence[dict] = ()
 ) -> pd.DataFrame:
-    """Score the answers in one folder as far as another lacks that, each kept at once,
-    then return all answers to the problems, as `scored_draws` has them.
+    """Score the sampled answers of one folder that another one lacks, store each score
+    at once, and return all answers to the problems, as `scored_draws` does.
 
-    Filler, seed, format and temperature are those of the answers. Scores that are
-    `known` are taken over. Raises InputError for answers that were not drawn from a
-    whole distribution, or are of other problems, models or weights than `settings`
-    name.
+    Filler, seed, format and temperature are those of the answers. `known` scores are
+    copied. Raises InputError for answers that were not sampled from the complete
+    distribution, or have other problems, models or weights than `settings`.
     """
     drawn_with = read_run(answers)
     _require_probabilities(answers, drawn_with)
@@ -114,10 +113,10 @@ def score_draws(
     rows = read(*answers.glob("completions*.jsonl"))
     drawn = frame(rows)
     asked = [problem.id for problem in problems]
-    # Weights are over what is drawn under both: what is drawn under others is left out.
+    # The mixture consists of these two conditions; other answers are left out.
     is_half = drawn["condition"].isin(HALVES)
     drawn = drawn[is_half & drawn["problem_id"].isin(asked)]
-    # In whatever order they were finished.
+    # Independent of the order in which they were finished.
     drawn = drawn.sort_values(["problem_id", "condition", "sample"])
 
     def wanted_of(loaded: Loaded) -> Texts:
@@ -142,13 +141,12 @@ def score_models(
     rows_of: Callable[[Loaded, Texts, Texts], Generator[dict, None, None]],
     known: Sequence[dict] = (),
 ) -> list[dict]:
-    """Score with each model what `folder` lacks of what is wanted of it, each kept at
-    once; return the rows of all that is wanted, in its order.
+    """Score with each model the wanted texts that `folder` lacks, store each score at
+    once, and return the rows of all wanted texts in order.
 
-    shared: the settings that every row of the folder shares. `rows_of` yields the rows
-    of texts that are missing among all that are wanted; those that are `known` are
-    taken over. A text that is refused leaves no new folder behind. The weights are read
-    where something is missing.
+    shared: the settings that all rows of the folder share. `rows_of` yields the rows of
+    missing texts, given all wanted ones; `known` rows are copied. A text that is
+    refused leaves no new folder. Weights are read only if a score is missing.
     """
     require_same(folder, shared)
     rows: list[dict] = []
@@ -170,7 +168,7 @@ def _scored(
     rows_of: Callable[[Loaded, Texts, Texts], Generator[dict, None, None]],
     missing: Texts,
 ) -> Generator[dict, None, None]:
-    """Yield the rows of missing texts, of a model whose weights are read for them."""
+    """Yield the rows of missing texts, by a model whose weights are read for them."""
     loaded = with_weights(known, offload=True)
     yield from rows_of(loaded, missing, wanted)
 
@@ -178,14 +176,14 @@ def _scored(
 def _plain_rows(
     loaded: Loaded, missing: Texts, wanted: Texts
 ) -> Generator[dict, None, None]:
-    """Yield the rows of missing texts, with their log p alone."""
+    """Yield the rows of missing texts, with only their log p."""
     yield from score_rows(loaded, missing)
 
 
 def _with_short_solutions(
     loaded: Loaded, settings: Likelihood, problems: list[Problem]
 ) -> list[Problem]:
-    """Return the problems whose solutions are not too long, and say how many are."""
+    """Return the problems whose solutions are not too long, and report how many are."""
     short = [
         problem
         for problem in problems
@@ -204,12 +202,12 @@ def _with_short_solutions(
 def texts_wanted(
     loaded: Loaded, settings: Likelihood, filler: Filler, problems: list[Problem]
 ) -> Texts:
-    """Return by key every solution and answer that a run asks for, problem by problem;
-    raises InputError where one does not fit.
+    """Return by key every solution and answer that a run scores, problem by problem;
+    raise InputError if one does not fit into the context.
     """
     end_of_question = []
     if format_for(loaded.tokenizer, settings.format) == "plain":
-        # Where nothing else ends it.
+        # If nothing else ends it.
         end_of_question = _tokens(loaded, "\n")
 
     conditions = dict.fromkeys([*settings.conditions, *settings.at_once])
@@ -235,10 +233,10 @@ def draws_wanted(
     filler: Filler,
     drawn_with: dict,
 ) -> Texts:
-    """Return by key every drawn answer under every condition, problem by problem;
-    raises InputError where one does not fit.
+    """Return by key every sampled answer under every condition, problem by problem;
+    raise InputError if one does not fit into the context.
 
-    drawn_with: the format and the temperature that they were drawn with.
+    drawn_with: the format and temperature of the sampling.
     """
     by_problem: dict[str, list[dict]] = {}
     for row in drawn.to_dict("records"):
@@ -273,7 +271,7 @@ def _places(
 
 
 def _by_key(loaded: Loaded, texts: Iterable[TextToScore]) -> Texts:
-    """Return texts by the keys of their scores; raises InputError where one does not
+    """Return texts by the keys of their scores; raise InputError if one does not
     fit.
     """
     wanted = {}
@@ -302,21 +300,21 @@ def _tokens(loaded: Loaded, text: str) -> list[int]:
 
 
 def _require_probabilities(folder: Path, drawn_with: dict) -> None:
-    """Raise InputError for answers whose texts were not drawn with a probability."""
-    # What was cut off has none at a lower top_p, and what an elicitation or examples
-    # lead to is not what would be scored.
+    """Raise InputError for answers that were not sampled with a known probability."""
+    # A lower top_p gives some tokens a probability of 0, and with an elicitation or
+    # examples the scored prompt would be another one.
     from_all = drawn_with.get("temperature", 0) > 0 and drawn_with.get("top_p") == 1
     if not from_all or drawn_with["elicit"] or "examples" in drawn_with:
         raise InputError(
             f"{folder}: weights need answers that were drawn at a temperature above 0,"
-            " with top_p = 1 and without elicit and examples: draw them anew: evaluate"
+            " with top_p = 1 and without elicit and examples: draw them again: evaluate"
             " --conditions none,mless --temperature 0.6 --samples 2 --top-p 1"
         )
 
 
 def _drawn_from(loaded: Loaded, drawn: pd.DataFrame, folder: Path) -> pd.DataFrame:
-    """Return a model's answers; raises InputError where there are none, and where they
-    were drawn from other weights or in a finer dtype.
+    """Return a model's answers; raise InputError if there are none, or if they were
+    sampled with other weights or in a finer dtype.
     """
     own = drawn[drawn["model"] == loaded.name]
     if own.empty:
@@ -325,8 +323,8 @@ def _drawn_from(loaded: Loaded, drawn: pd.DataFrame, folder: Path) -> pd.DataFra
             f"{folder} has answers of {others}, not of {loaded.name}: name it by"
             " --model"
         )
-    # Rounding to bfloat16 moves log p by tenths of a nat, otherwise under each
-    # condition, which float32 keeps out of their ratio (studies/bfloat16.py).
+    # Rounding to bfloat16 changes log p by tenths of a nat, by different amounts under
+    # each condition. In float32 the ratio has no such error (studies/bfloat16.py).
     fits = own["dtype"].eq(loaded.dtype) | (loaded.dtype == "float32")
     unfit = own[own["revision"].ne(loaded.revision) | ~fits]
     if len(unfit):
@@ -334,7 +332,7 @@ def _drawn_from(loaded: Loaded, drawn: pd.DataFrame, folder: Path) -> pd.DataFra
         raise InputError(
             f"{folder}: answers were drawn from revision {first['revision']} in"
             f" {first['dtype']}, not {loaded.revision} in {loaded.dtype}: their"
-            " probabilities are others; score the weights that they were drawn from, in"
+            " probabilities differ; score with the weights that sampled them, in"
             " their --dtype or in float32"
         )
     return own

@@ -1,5 +1,5 @@
-"""How likely a model finds given texts under a condition, teacher-forced: log p(text |
-prompt) in nats, summed over the text's tokens.
+"""Compute the log-likelihood of given texts under a condition, teacher-forced: log
+p(text | prompt) in nats, summed over the text's tokens.
 """
 
 import contextlib
@@ -22,8 +22,8 @@ from lib.prompts.building import Prompt
 from lib.prompts.conditions import Condition
 from lib.prompts.problems import Problem
 
-# Problems that go through all conditions before the next ones do, so that a run cut
-# short is a sample.
+# Problems that are scored under all conditions before the next ones, so that an
+# interrupted run is still a sample.
 PROBLEMS_OF_A_CHUNK = 32
 # Padded tokens at once on a kind of device: their logits, of a vocabulary of 150,000,
 # take at most 1.2 GB on a CPU and 10 GB on a GPU, where few forwards count more.
@@ -32,7 +32,7 @@ SCORED_TOKENS = {"cpu": 2048, "cuda": 16_384}
 
 @dataclass(frozen=True)
 class TextToScore:
-    """A text whose likelihood is asked for: what it is, and the tokens before it."""
+    """A text to score, and the tokens before it."""
 
     problem: Problem
     condition: Condition
@@ -40,7 +40,7 @@ class TextToScore:
     target: str  # solution, answer or draw
     lead: list[int]  # tokens between prompt and text, which are not scored
     text: list[int]
-    # Of an answer that was drawn: what its row says of it beside SCORE_FIELDS.
+    # For a sampled answer: the fields of its row in addition to SCORE_FIELDS.
     draw: dict = field(default_factory=dict)
 
     @property
@@ -49,7 +49,7 @@ class TextToScore:
 
     @property
     def temperature(self) -> float:
-        """At which it was drawn; 1 of what nobody drew."""
+        """The sampling temperature; 1 for a text that was not sampled."""
         return self.draw.get("temperature", 1.0)
 
 
@@ -57,7 +57,9 @@ Texts = dict[str, TextToScore]  # by key
 
 
 def score_key(loaded: Loaded, text: TextToScore) -> str:
-    """Return the key of a text's score, which stands for all it depends on."""
+    """Return the key of a text's score, which contains everything that the score
+    depends on.
+    """
     parts = key_parts(loaded, text.problem, text.condition, text.prompt)
     parts["lead"] = text.lead
     parts["text"] = text.text
@@ -68,8 +70,8 @@ def score_key(loaded: Loaded, text: TextToScore) -> str:
 
 
 def require_room(loaded: Loaded, text: TextToScore) -> None:
-    """Raise InputError where a text does not fit behind its prompt, and for a condition
-    of layers that the model lacks.
+    """Raise InputError if a text does not fit into the context after its prompt, or if
+    the model lacks a condition's layer.
     """
     if text.condition.deepest > loaded.layers:
         raise InputError(
@@ -92,8 +94,8 @@ def require_room(loaded: Loaded, text: TextToScore) -> None:
 def score_rows(
     loaded: Loaded, texts: Mapping[str, TextToScore]
 ) -> Generator[dict, None, None]:
-    """Yield a line of scores.jsonl for each text: chunk by chunk, in it by condition,
-    those of like length in one forward.
+    """Yield a line of scores.jsonl for each text, chunk by chunk and condition by
+    condition, with texts of similar length in one forward pass.
     """
     for keys in in_groups(texts, PROBLEMS_OF_A_CHUNK):
         lengths = [len(texts[key].ids) for key in keys]
@@ -110,7 +112,7 @@ def score_rows(
 
 
 def scored_tokens(loaded: Loaded) -> int:
-    """Return how many padded tokens go through a model at once."""
+    """Return the number of padded tokens per forward pass."""
     return SCORED_TOKENS[loaded.device.partition(":")[0]]
 
 
@@ -129,8 +131,8 @@ def in_groups(
 
 
 def score_row(loaded: Loaded, key: str, text: TextToScore, nats: float) -> dict:
-    """Return a line of scores.jsonl: SCORE_FIELDS, of a draw DRAW_SCORE_FIELDS, in
-    their order.
+    """Return a line of scores.jsonl: SCORE_FIELDS, or DRAW_SCORE_FIELDS for a sampled
+    answer, in their order.
     """
     row = begun_row(loaded, text.problem, text.condition)
     row["processor"] = processor_name(loaded.device)
@@ -144,7 +146,8 @@ def score_row(loaded: Loaded, key: str, text: TextToScore, nats: float) -> dict:
 
 @torch.inference_mode()
 def log_likelihoods(loaded: Loaded, batch: Mapping[str, TextToScore]) -> list[float]:
-    """Return log p of each text of a batch of one condition and temperature, in nats.
+    """Return log p, in nats, of each text of a batch of one condition and
+    temperature.
 
     Raises InputError for NaN.
     """
@@ -155,12 +158,11 @@ def log_likelihoods(loaded: Loaded, batch: Mapping[str, TextToScore]) -> list[fl
 def scored(
     loaded: Loaded, batch: Mapping[str, TextToScore]
 ) -> list[tuple[float, torch.Tensor]]:
-    """Return for each text of a batch of one condition and temperature its log p in
-    nats, and the logits (tokens, vocabulary) that its tokens are predicted from.
+    """Return the log p in nats and the logits (tokens, vocabulary) of each text of a
+    batch of one condition and temperature.
 
-    What all rows begin with is computed once. ARM changes the prompts' activations
-    alone, as where texts are generated; the keys seed what it draws. Raises InputError
-    for NaN.
+    The rows' common prefix is computed once. ARM changes only the activations of
+    prompts, as in generation; the keys seed its draws. Raises InputError for NaN.
     """
     texts = list(batch.values())
     model = loaded.model
@@ -194,8 +196,8 @@ def scored(
 def _view(
     loaded: Loaded, texts: Sequence[TextToScore]
 ) -> contextlib.AbstractContextManager[None]:
-    """Return the context in which layers hide inserted tokens as the texts' condition
-    says.
+    """Return the context in which layers hide inserted tokens, as the condition of the
+    texts requires.
     """
     view = texts[0].condition.view
     spans = [text.prompt.spans["inserted"] for text in texts]
@@ -207,5 +209,5 @@ def _view(
 
 
 def _generator(device: str, key: str) -> torch.Generator:
-    """Return what ARM draws from for the text of a key."""
+    """Return the generator from which ARM draws for the text of a key."""
     return torch.Generator(device).manual_seed(int(key, 16) % 2**63)

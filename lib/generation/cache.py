@@ -34,7 +34,7 @@ class SlotCache(Cache):
         self.stored: list[list[torch.Tensor]] = []  # keys and values of each layer
         # What a step is about: where its rows' new tokens go in the keys or values of a
         # layer, and how many positions any of them looks at.
-        self.places: tuple = ()
+        self.positions: tuple = ()
         self.longest = 0
 
     def write(self, slot: int, prefilled: DynamicCache, lengths: list[int]) -> None:
@@ -69,7 +69,7 @@ class SlotCache(Cache):
         """
         lengths = self.lengths[:rows]
         positions = torch.tensor(lengths, device=device)
-        self.places = torch.arange(rows, device=device), slice(None), positions
+        self.positions = torch.arange(rows, device=device), slice(None), positions
         self.longest = max(lengths) + 1
         self.lengths[:rows] = [length + 1 for length in lengths]
         return positions
@@ -77,8 +77,8 @@ class SlotCache(Cache):
     def update(self, key, value, layer_idx, *args, **kwargs):
         """Write each running row's new position; return views up to the longest row."""
         keys, values = self.stored[layer_idx]
-        keys[self.places] = key[:, :, 0]
-        values[self.places] = value[:, :, 0]
+        keys[self.positions] = key[:, :, 0]
+        values[self.positions] = value[:, :, 0]
         seen = (slice(len(key)), slice(None), slice(self.longest))
         return keys[seen], values[seen]
 
@@ -90,8 +90,8 @@ class SlotCache(Cache):
 
 
 class OwnCache(DynamicCache):
-    """The one slot of a model of which some layers keep something else than keys and
-    values: what the family's own cache holds of a row.
+    """A cache with one slot, for a model some of whose layers keep something other than
+    keys and values; it wraps the architecture's cache.
     """
 
     slots = 1
@@ -102,7 +102,7 @@ class OwnCache(DynamicCache):
         self.lengths = lengths
 
     def next_positions(self, rows: int, device: torch.device | str) -> torch.Tensor:
-        """Begin a step; return the position (1,) of its token."""
+        """Start a decoding step; return the position (1,) of its token."""
         (length,) = self.lengths
         self.lengths = [length + 1]
         return torch.tensor([length], device=device)
@@ -112,18 +112,17 @@ class OwnCache(DynamicCache):
 def prefill(
     model: PreTrainedModel,
     rows: Sequence[list[int]],
-    places: Sequence[range],
+    positions: Sequence[range],
     changed: list[int] | None = None,
 ) -> tuple[DynamicCache, torch.Tensor]:
-    """Run rows of ids through a model.
+    """Run rows of ids through a model, and return its cache and the logits (N,
+    vocabulary) in float32 at each row's `positions`.
 
-    Return its cache, and the logits (N, vocabulary) in float32 at each row's `places`.
-    What all rows begin with is computed once where that saves enough tokens, unless ARM
-    is at work: then `changed` says how many first tokens of each row it changes. Of a
-    model with other layers than those of attention the cache is of use for one row
-    alone: several are padded.
-    Raises InputError for an id beyond the model's embedding, and for such layers with
-    ARM.
+    A common prefix is computed once if that saves enough tokens, unless ARM is active:
+    then `changed` says how many first tokens of each row it changes. For a model with
+    layers other than attention, the cache is valid only for a single row, because
+    several rows are padded. Raises InputError for an id beyond the model's embedding,
+    and for such layers with ARM.
     """
     plain = not without_attention(model)
     if changed and not plain:
@@ -131,11 +130,11 @@ def prefill(
             f"{model.config.model_type}: ARM needs a model whose layers all have"
             " attention"
         )
-    # Sliding windows of the family's own cache would drop what rows may still share.
+    # Sliding windows of the architecture's cache would drop positions that rows share.
     cache = DynamicCache(config=None if plain else model.config.get_text_config())
     shared: list[int] = []
     if plain and not changed:
-        before = [row[: at.start] for row, at in zip(rows, places, strict=True)]
+        before = [row[: at.start] for row, at in zip(rows, positions, strict=True)]
         shared += os.path.commonprefix(before)  # noqa: RUF071 (of any sequences, here ids)
     saved = len(shared) * (len(rows) - 1)
     device = "cpu" if device_of(model).type == "cpu" else "cuda"
@@ -149,7 +148,7 @@ def prefill(
 
     begun = len(shared)
     ids = on_device(model, pad([torch.tensor(row[begun:]) for row in rows])[0])
-    flat = [(row, place - begun) for row, at in enumerate(places) for place in at]
+    flat = [(row, index - begun) for row, at in enumerate(positions) for index in at]
     with logits_at(model, *torch.tensor(flat, device=ids.device).T):
         output = model(
             input_ids=ids,
@@ -161,22 +160,22 @@ def prefill(
 
 
 def refuse_nan(values: torch.Tensor) -> None:
-    """Raise InputError where a model computed NaN, as where float16 runs over."""
+    """Raise InputError if the model produced NaN, for example because float16
+    overflowed.
+    """
     if values.isnan().any():
         raise overflowed()
 
 
 def overflowed() -> InputError:
-    """Return the error of a model that computed NaN."""
-    return InputError(
-        "the model's numbers run over in this dtype (NaN): take --dtype float32"
-    )
+    """Return the error for a model that produced NaN."""
+    return InputError("the model overflowed in this dtype (NaN): use --dtype float32")
 
 
 def _real(ids: torch.Tensor, changed: list[int] | None) -> torch.Tensor | None:
-    """Return the mask that tells ARM which tokens it changes; None without ARM.
+    """Return the mask of the tokens that ARM changes; None without ARM.
 
-    From attention it hides the padding alone, which no real token sees.
+    For attention it hides only padding, to which no real token attends.
     """
     if not changed:
         return None
@@ -185,16 +184,16 @@ def _real(ids: torch.Tensor, changed: list[int] | None) -> torch.Tensor | None:
 
 
 def logits_at(
-    model: PreTrainedModel, rows: torch.Tensor, places: torch.Tensor
+    model: PreTrainedModel, rows: torch.Tensor, positions: torch.Tensor
 ) -> RemovableHandle:
-    """Let a model give the logits (1, N, vocabulary) of these places alone, while what
-    is returned is a context.
+    """Make a model compute the logits (1, N, vocabulary) only at these positions, while
+    the returned context is active.
 
-    `rows` and `places` (N,) name them in the whole batch of a forward.
+    `rows` and `positions` (N,) index the complete batch of a forward pass.
     """
 
     def only_these(_, inputs: tuple[torch.Tensor]) -> tuple[torch.Tensor]:
-        return (inputs[0][rows, places][None],)
+        return (inputs[0][rows, positions][None],)
 
     head = cast(torch.nn.Module, model.get_output_embeddings())
     return head.register_forward_pre_hook(only_these)

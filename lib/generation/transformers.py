@@ -1,10 +1,10 @@
-"""Answer many prompts at once with a transformers model, in continuous batches.
+"""Answer many prompts with a transformers model, in continuous batches.
 
-A finished row leaves and a waiting prompt takes its place. No row is padded on the
-left, nothing is concatenated or repeated for grouped heads. Tokens that are given, such
-as an elicitation, are fed through the same steps from the kept cache. A step reads all
-weights once, so its floor is their bytes for few rows and their multiplications for
-many; large batches pay.
+A finished row leaves and a waiting prompt takes its slot. No row is padded on the left,
+and keys are neither concatenated nor repeated for grouped heads. Given tokens, such as
+an elicitation, are fed through the same decoding steps from the existing cache. Each
+step reads all weights once: with few rows its time is that of reading them, with many
+rows that of multiplying, so large batches are efficient.
 """
 
 import contextlib
@@ -30,17 +30,17 @@ from lib.models.loading import with_weights
 from lib.models.memory import free_memory
 from lib.prompts.batches import batch_tokens, in_batches
 
-# Of the memory that is free, what the cache of all rows may take. On a GPU prefills
-# need the rest of it, on a CPU all else that the machine does.
+# Share of the free memory for the cache of all rows. The rest is for prefills on a
+# GPU, and for other programs on a CPU.
 CACHE_SHARE = {"cuda": 0.8, "cpu": 0.5}
-# Tokens whose probabilities are summed first: of most vocabularies a divisor.
+# Tokens per block of the first sum; divides the size of most vocabularies.
 SUMMED_TOKENS = 128
 
 
 class Engine(Writer):
     """Continuous batches on one device.
 
-    Greedy output in float32 does not depend on their composition.
+    Greedy output in float32 does not depend on the batches.
     """
 
     load = staticmethod(with_weights)
@@ -58,27 +58,29 @@ class Engine(Writer):
             yield from _Batch(self, sampling, cache, hook).run(requests)
 
     def _cache(self, prompts: int, positions: int) -> SlotCache | OwnCache:
-        """Return room for rows of so many positions, as many as fit of the prompts."""
+        """Return a cache with slots of this many positions, for as many of the prompts
+        as fit.
+        """
         if without_attention(self.model):
             return OwnCache()
         slots = min(self.batch_size or prompts, prompts, self._room(positions))
         return SlotCache(slots, positions)
 
     def _room(self, positions: int) -> int:
-        """Return how many rows of so many positions fit into free memory."""
+        """Return how many rows with this many positions fit into free memory."""
         device = self.model.device
         room = free_memory(str(device)) * CACHE_SHARE[device.type]
         return max(1, int(room // (self.bytes_per_position * positions)))
 
     @functools.cached_property
     def bytes_per_position(self) -> int:
-        """What the keys and values of one position take, as a forward leaves them."""
+        """The bytes of one position's keys and values, measured in a forward pass."""
         one, _ = prefill(self.model, [[0]], [range(1)])
         return sum(keys.nbytes + values.nbytes for keys, values, _ in one)
 
 
 class _SlotRow(Row):
-    """A row in a slot, with generators of its own: of its tokens, and of ARM."""
+    """A row in a slot, with generators for its tokens and for ARM."""
 
     def __init__(self, engine: Engine, request: Request, sampling: Sampling):
         super().__init__(engine, request, sampling)
@@ -88,7 +90,7 @@ class _SlotRow(Row):
 
 @dataclass
 class _Batch:
-    """The rows at work, in the first slots of a cache."""
+    """The running rows, in the first slots of a cache."""
 
     engine: Engine
     sampling: Sampling
@@ -99,11 +101,11 @@ class _Batch:
     def run(self, requests: list[Request]) -> Iterator[Completion]:
         """Yield a completion for each request as it finishes."""
         slots = self.cache.slots
-        # Prompts that begin alike become neighbours: prefilled together, their
-        # beginning is computed once.
+        # Sorting makes prompts with a common prefix neighbours, so that one prefill
+        # computes the prefix once.
         waiting = sorted(requests, key=lambda request: request.input_ids)
         while waiting or self.rows:
-            # A prefill stops everybody: wait until it serves a good part of the batch.
+            # A prefill stops all rows, so wait until it fills a good part of the batch.
             free = slots - len(self.rows)
             if waiting and free >= min(len(waiting), max(1, slots // 4)):
                 begin = len(self.rows)
@@ -113,7 +115,7 @@ class _Batch:
                 yield from self._advance(0, self._step())
 
     def _let_arm_draw(self, rows: list[_SlotRow]) -> None:
-        """Let ARM draw from these rows' own generators in the next forward."""
+        """Make ARM draw from these rows' generators in the next forward pass."""
         if self.hook:
             self.hook.generators = [row.noise for row in rows]
 
@@ -157,11 +159,12 @@ class _Batch:
         return output.logits[:, -1].float()
 
     def _advance(self, begin: int, logits: torch.Tensor) -> Iterator[Completion]:
-        """Give the rows from a slot on, of logits (N, vocabulary), their next tokens.
+        """Give the rows from a slot on their next tokens, from logits (N,
+        vocabulary).
 
-        Yields the completions of those that finish.
+        Yields the completions of rows that finish.
         """
-        # Of a row with tokens left to feed, none is chosen.
+        # No token is chosen for a row that still has tokens to feed.
         new = self.rows[begin:]
         ready = [place for place, row in enumerate(new) if not row.feed]
         draws = [new[place].draws for place in ready]
@@ -169,7 +172,7 @@ class _Batch:
             logits = logits[ready]
         tokens = choose(logits, self.sampling, draws)
 
-        # From the last slot on, since the last row takes the place of one that leaves.
+        # From the last slot on, because the last row moves into a slot that is freed.
         for place, token in sorted(zip(ready, tokens, strict=True), reverse=True):
             row = new[place]
             if row.take(token):
@@ -177,7 +180,7 @@ class _Batch:
                 self._leave(begin + place)
 
     def _leave(self, slot: int) -> None:
-        """Free a slot and let the last row take it."""
+        """Free a slot and move the last row into it."""
         last = self.rows.pop()
         if slot < len(self.rows):
             self.cache.move(len(self.rows), slot)
@@ -189,16 +192,16 @@ def choose(
 ) -> list[int]:
     """Return the next token of each row of logits (N, vocabulary).
 
-    It is the largest at temperature 0, else a draw from the nucleus `top_p`. Each row
-    draws from its own generator, so that it does not depend on its batch. Raises
-    InputError for NaN.
+    It is the most probable one at temperature 0, otherwise a draw from the nucleus
+    `top_p`. Each row draws from its generator, so that it does not depend on its batch.
+    Raises InputError for NaN.
     """
     if sampling.temperature == 0:
         tokens = logits.argmax(-1)
         largest = logits.gather(1, tokens[:, None])[:, 0]
         return _known(tokens, largest.isnan())
 
-    # Made while a device is still at the logits.
+    # Drawn while the device still computes the logits.
     draws = torch.tensor(
         [torch.rand((), generator=own, dtype=torch.float64) for own in generators],
         pin_memory=logits.is_cuda,
@@ -216,12 +219,12 @@ def choose(
 def _reached(
     probabilities: torch.Tensor, draws: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the token (N,) at which the sum of each row's probabilities (N,
+    """Return the token (N,) at which the cumulative sum of each row's probabilities (N,
     vocabulary) exceeds that share (N,) of their total, and the total.
 
-    Sums are in float64 and in the vocabulary's order, which the last digits of a batch
-    do not change as they do the order of like ones: first over blocks of tokens, then
-    within the block that the share falls into.
+    Sums are in float64 and in the vocabulary's order, which does not depend on a
+    batch's last digits, unlike an order by probability. The first sum is over blocks of
+    tokens, the second within the block that contains the share.
     """
     if missing := -probabilities.shape[1] % SUMMED_TOKENS:
         probabilities = torch.nn.functional.pad(probabilities, (0, missing))
@@ -237,10 +240,10 @@ def _reached(
 def _first_above(
     sums: torch.Tensor, bounds: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return where each row of growing sums (N, M) first exceeds its bound (N, 1), and
-    by how much the bound exceeds the sum before.
+    """Return the index at which each row of increasing sums (N, M) first exceeds its
+    bound (N, 1), and how far the bound exceeds the sum before.
 
-    A bound that rounding put at the last sum or above it lies just below that.
+    If rounding puts a bound at or above the last sum, the last index counts.
     """
     largest = sums[:, -1:]
     bounds = bounds.minimum(largest.nextafter(torch.zeros_like(largest)))
@@ -250,9 +253,9 @@ def _first_above(
 
 
 def _known(tokens: torch.Tensor, is_nan: torch.Tensor) -> list[int]:
-    """Return tokens as numbers; raises InputError where one is NaN's.
+    """Return tokens as numbers; raise InputError if one comes from NaN.
 
-    A device is waited for once.
+    It synchronises with the device once.
     """
     numbers = tokens.masked_fill(is_nan, -1).tolist()
     if -1 in numbers:

@@ -1,9 +1,8 @@
-"""What every engine has in common: requests go in, completions come out, and a `Writer`
-makes one of the other with its model. How an answer goes on, and what ends it, says the
-`Row` of its request.
+"""The interface of all engines: a `Writer` with a model turns requests into
+completions. The `Row` of a request decides how its answer continues and what ends it.
 
-writer = engine_class("transformers")(loaded, batch_size=8)
-completions = writer.complete([Request("key", input_ids)], Sampling(512))
+    writer = engine_class("transformers")(loaded, batch_size=8)
+    completions = writer.complete([Request("key", input_ids)], Sampling(512))
 """
 
 import importlib
@@ -21,10 +20,10 @@ from lib.arm.settings import Arm
 from lib.errors import InputError
 from lib.grading.answer import last_box
 
-# Batches of a chunk: at its end a batch is no longer full, and a run that is stopped
-# loses what it had of one.
+# Batches per chunk: at the end of a chunk batches are no longer full, and an
+# interrupted run loses its current chunk.
 CHUNK_BATCHES = 4
-# Prompts of a batch, for this purpose, where it is as large as memory allows.
+# Assumed prompts per batch if it is as large as memory allows.
 ROOMY_BATCH = 256
 # A conversation whose template shows what ends a turn.
 QUESTION = "What is the answer?"
@@ -36,21 +35,21 @@ ANSWER = "The answer is forty-two."
 class Request:
     """One prompt to complete.
 
-    Its `seed` alone decides what is drawn for it, whatever it is batched with.
+    Only its `seed` decides its draws, whatever its batch.
     """
 
     key: str
     input_ids: list[int]
     seed: int = 0
-    arm: Arm | None = None  # how ARM changes the model for it
+    arm: Arm | None = None  # settings of ARM for this request
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """How to continue: greedily at temperature 0, else by draws.
+    """The decoding settings: greedy at temperature 0, otherwise sampled.
 
-    `elicit` is appended to an answer without a box, which then goes on for a few tokens
-    (Kojima et al. 2022).
+    `elicit` is appended to an answer without a box, which then continues for a few
+    tokens (Kojima et al. 2022).
     """
 
     max_new_tokens: int
@@ -62,12 +61,12 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Completion:
-    """What a model wrote.
+    """The text that a model wrote.
 
     `finish_reason` is stop or length (the token limit). `token_ids` are the answer's
-    tokens before an elicitation, with the one that ended it, which the text leaves out
-    and `completion_tokens` does not count.
-    `processor` is what it was computed on, which may be another machine's.
+    tokens before an elicitation, including the end token, which the text omits and
+    `completion_tokens` does not count. `processor` is the device that computed it,
+    possibly on another machine.
     """
 
     key: str
@@ -86,7 +85,9 @@ def elicitation_tokens(tokenizer: Any, sampling: Sampling) -> list[int]:
 
 
 def positions_after(tokenizer: Any, sampling: Sampling) -> int:
-    """Return how many positions an answer may take behind its prompt."""
+    """Return the maximum number of positions that an answer may use after its
+    prompt.
+    """
     elicitation = elicitation_tokens(tokenizer, sampling)
     if not elicitation:
         return sampling.max_new_tokens
@@ -94,10 +95,10 @@ def positions_after(tokenizer: Any, sampling: Sampling) -> int:
 
 
 class Row:
-    """A request at work, and its answer as it is written, token by token.
+    """A running request, whose answer is written token by token.
 
-    `feed` are the tokens that the model is given before the next one is chosen, which
-    `take` takes.
+    `feed` are the tokens to give to the model before it chooses the next one, which
+    `take` receives.
     """
 
     def __init__(self, writer: "Writer", request: Request, sampling: Sampling):
@@ -105,13 +106,13 @@ class Row:
         self.request = request
         self.sampling = sampling
         self.written: list[int] = []
-        self.end: list[int] = []  # what ended it: none at the limit
-        self.elicited: list[int] = []  # behind the elicitation
+        self.end: list[int] = []  # the end token, if the answer has one
+        self.elicited: list[int] = []  # after the elicitation
         self.writing = self._write()
         self.feed = next(self.writing)
 
     def take(self, token: int) -> bool:
-        """Take the next token of the answer; return whether that is finished."""
+        """Add the next token of the answer; return whether the answer is finished."""
         try:
             self.feed = self.writing.send(token)
         except StopIteration:
@@ -119,9 +120,9 @@ class Row:
         return False
 
     def _write(self) -> Generator[list[int], int, None]:
-        """Write the answer, then what is elicited from one without a box.
+        """Write the answer, then elicit a box if it has none.
 
-        Yields the tokens to feed before each next one is chosen, and is sent that.
+        Yields the tokens to feed before each next token, and receives that token.
         """
         sampling = self.sampling
         stops = self.writer.stops
@@ -148,15 +149,17 @@ class Row:
                 return
 
     def _text(self, ids: list[int]) -> str:
-        """Return tokens as text, also special ones: what begins another turn is one."""
+        """Return tokens as text, including special tokens, since one of them may start
+        another turn.
+        """
         return self.writer.tokenizer.decode(ids)
 
     def _closes_a_box(self, before: str, tokens: list[int]) -> bool:
-        """Say whether tokens behind a text leave a box closed."""
+        """Return whether tokens after a text close a box."""
         return last_box(before + self._text(tokens)) is not None
 
     def completion(self) -> Completion:
-        """Return the answer as text, with the elicitation where that was appended."""
+        """Return the answer as text, with the elicitation if one was appended."""
         text = self._text(self.written)
         if self.elicited:
             text += self.sampling.elicit + self._text(self.elicited)
@@ -173,11 +176,11 @@ class Row:
 
 
 class Writer(ABC):
-    """What every engine knows of its model.
+    """The common part of engines: the tokens that end an answer, and the available
+    context.
 
-    That is: which tokens end an answer, and how much room there is.
-    Without a `batch_size` it answers as many prompts at once as memory allows; `gpus`
-    are those that it may use, where there are any.
+    Without a `batch_size`, as many prompts run at once as memory allows; `gpus` is the
+    number of GPUs that it may use.
     """
 
     def __init__(self, loaded, batch_size: int | None, gpus: int = 1):
@@ -194,7 +197,7 @@ class Writer(ABC):
         """Return one completion for each request as it finishes, in any order.
 
         Raises InputError at the call, before the first completion, for a prompt that
-        the context has no room for, and for ARM that the engine cannot run.
+        does not fit into the context, and for ARM settings that the engine cannot run.
         """
         following = positions_after(self.tokenizer, sampling)
         longest = max((len(request.input_ids) for request in requests), default=0)
@@ -204,7 +207,7 @@ class Writer(ABC):
                 f"{self.loaded.name} has room for {self.loaded.context} tokens, not for"
                 f" a prompt of {longest} and {following} that may follow"
             )
-        # The engine takes one setting of ARM after the other.
+        # The engine runs one setting of ARM after the other.
         by_arm: dict[Arm | None, list[Request]] = {}
         for request in requests:
             by_arm.setdefault(request.arm, []).append(request)
@@ -215,7 +218,7 @@ class Writer(ABC):
         )
 
     def _accept(self, arm: Arm) -> None:
-        """Raise InputError where ARM cannot work."""
+        """Raise InputError if the engine cannot run ARM with these settings."""
         activation_module(self.model, arm.layer)
         if arm.per_tensor:
             raise InputError(
@@ -227,18 +230,18 @@ class Writer(ABC):
     def _stream(
         self, requests: list[Request], sampling: Sampling, positions: int
     ) -> Iterator[Completion]:
-        """Yield a completion for each request, all of one setting of ARM; none takes
+        """Yield a completion for each request, all with one setting of ARM; none uses
         more positions.
         """
 
 
 def chunk_size(batch_size: int | None) -> int:
-    """Return how many prompts go together where completions come chunk by chunk."""
+    """Return the number of prompts per chunk."""
     return CHUNK_BATCHES * (batch_size or ROOMY_BATCH)
 
 
 def processor_name(device: str) -> str:
-    """Return the name of a device of this machine, as rows keep it."""
+    """Return the name of a device of this machine, as stored in rows."""
     if device == "cpu":
         return f"CPU with {torch.backends.cpu.get_cpu_capability()}"
     return torch.cuda.get_device_name(device)
@@ -247,8 +250,8 @@ def processor_name(device: str) -> str:
 def stop_tokens(model: PreTrainedModel, tokenizer: Any) -> set[int]:
     """Return the tokens that end an answer.
 
-    Base models may have a chat template without declaring what ends its turns: without
-    that token they would go on into a turn of their own.
+    Base models may have a chat template without declaring the end of its turns: without
+    that token they would continue with another turn.
     """
     declared = model.generation_config.eos_token_id
     several = declared if isinstance(declared, list) else [declared]
@@ -256,12 +259,12 @@ def stop_tokens(model: PreTrainedModel, tokenizer: Any) -> set[int]:
 
 
 def turn_end(tokenizer: Any) -> list[int]:
-    """Return the special token that the chat template puts behind an assistant's last
-    turn, or nothing where there is none.
+    """Return the special token that the chat template puts after an assistant's last
+    turn, as a list; empty if there is none.
 
-    An earlier turn may end with another token, which the model also writes behind its
-    thought, before its answer. It counts where the last turn is left open. A token that
-    the template puts between thought and answer is never one.
+    An earlier turn may end with another token, which the model also writes after its
+    thought and before its answer. It is used if the template leaves the last turn open.
+    A token between thought and answer never ends an answer.
     """
     if not tokenizer.chat_template:
         return []
@@ -272,7 +275,7 @@ def turn_end(tokenizer: Any) -> list[int]:
     for turns in ([question, answer], [question, answer, question]):
         try:
             text = tokenizer.apply_chat_template(turns, tokenize=False)
-        except Exception:  # a template is a program of the checkpoint's, which may fail
+        except Exception:  # a template is a program, which may raise anything
             continue
         before, _, behind = text.partition(ANSWER)
         end = _tokens(tokenizer, behind.lstrip())[:1]
@@ -289,11 +292,11 @@ def _tokens(tokenizer: Any, text: str) -> list[int]:
 def engine_class(name: str):
     """Return the class of an engine.
 
-    Raises InputError when what it needs is not installed.
+    Raises InputError if its packages are not installed.
     """
     return importlib.import_module(f"lib.generation.{name}").Engine
 
 
 def workers_class():
-    """Return the class `Workers`; raises InputError when Ray is not installed."""
+    """Return the class `Workers`; raise InputError if Ray is not installed."""
     return importlib.import_module("lib.generation.workers").Workers
