@@ -7,7 +7,7 @@ table, verdicts.csv. `about` selects the verdicts on a claim.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import nan
 from pathlib import Path
 
@@ -159,6 +159,9 @@ def verdict_table(verdicts: Iterable[Verdict]) -> pd.DataFrame:
     """
     rows = KEPT.dump_python(list(verdicts), mode="json", exclude_none=True)
     table = pd.json_normalize(rows, sep="_")
+    if not rows:
+        columns = [field.name for field in fields(Verdict)]
+        table = pd.DataFrame(columns=columns, dtype=object)
     for name in ("holds", "refuted"):
         table[name] = table[name].str.join(", ")
     return table

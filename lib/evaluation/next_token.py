@@ -23,10 +23,10 @@ from lib.models.loading import Loaded
 from lib.prompts.batches import in_batches
 
 BASELINE = "none"
-POSITIONS = max(window.stop for window in WINDOWS.values())
+FIRST_TOKENS = max(window.stop for window in WINDOWS.values())
 # Problems whose distributions under none are kept at once: 0.5 GB of a vocabulary of
 # 262,000.
-PROBLEMS_OF_A_CHUNK = 8
+PROBLEMS_AT_ONCE = 8
 
 
 def entropies(log_p: torch.Tensor) -> torch.Tensor:
@@ -68,7 +68,7 @@ def next_token_rows(
         if str(text.condition) == BASELINE
     }
     kept: dict[str, torch.Tensor] = {}
-    for keys in in_groups(missing, PROBLEMS_OF_A_CHUNK):
+    for keys in in_groups(missing, PROBLEMS_AT_ONCE):
         texts = {key: missing[key] for key in keys}
         needed = [baselines[text.problem.id, text.target] for text in texts.values()]
         if not kept.keys() >= set(needed):
@@ -89,8 +89,8 @@ def next_token_rows(
 def _distributions(
     loaded: Loaded, texts: Mapping[str, TextToScore]
 ) -> Generator[tuple[str, float, torch.Tensor], None, None]:
-    """Yield the key, log p and first POSITIONS distributions, as log p (T, vocabulary),
-    of texts of one condition.
+    """Yield the key, log p and first FIRST_TOKENS distributions, as log p
+    (T, vocabulary), of texts of one condition.
     """
     keys = list(texts)
     lengths = [len(texts[key].ids) for key in keys]
@@ -99,7 +99,7 @@ def _distributions(
         batch = {keys[place]: texts[keys[place]] for place in places}
         results = []
         for key, (nats, logits) in zip(batch, scored(loaded, batch), strict=True):
-            log_p = logits[:POSITIONS].log_softmax(-1)
+            log_p = logits[:FIRST_TOKENS].log_softmax(-1)
             refuse_nan(log_p)
             results.append((key, nats, log_p))
         return results

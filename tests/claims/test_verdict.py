@@ -15,6 +15,7 @@ from lib.claims.verdict import (
     read_verdicts,
     stored_verdicts,
     totals,
+    verdict_table,
     verdicts_as_text,
     write_verdicts,
 )
@@ -51,6 +52,10 @@ def test_each_untrained_network_is_judged_by_itself(untrained, verdict, specific
     assert control.high > max(untrained)
     assert judged.uniform.verdict == "supported"
     assert judged.uniform.effect == pytest.approx(0.45)
+
+
+def test_a_table_of_no_verdicts_has_their_columns():
+    assert {"id", "model", "unit", "effect", "n", "holds"} <= set(verdict_table([]))
 
 
 def test_without_a_verdict_or_a_control_nothing_is_said_of_training():

@@ -350,7 +350,7 @@ def test_numbers_are_those_of_plain_forwards(tiny, run):
 def test_a_run_that_was_cut_goes_on_without_its_baseline(run, tmp_path, monkeypatch):
     whole = run(conditions=CONDITIONS, next_token=True)
     run(conditions=["none"], next_token=True, folder="begun")
-    monkeypatch.setattr(next_token, "PROBLEMS_OF_A_CHUNK", 2)
+    monkeypatch.setattr(next_token, "PROBLEMS_AT_ONCE", 2)
     continued = run(conditions=CONDITIONS, next_token=True, folder="begun")
     pd.testing.assert_frame_equal(continued, whole, atol=1e-3)
     rows = read(tmp_path / "begun" / "scores.jsonl")
