@@ -1,7 +1,7 @@
 """Run the notebooks end to end with papermill.
 
-What each of them needs is computed first, with progress bars; at the end a run says how
-the claims stand.
+Everything that they need is computed first, with progress bars; at the end, a run
+reports the verdicts on the claims.
 """
 
 import os
@@ -23,15 +23,15 @@ from lib.measurement.variables import MEASURED_PARTS
 from lib.plan import fetch, make_plan, refuse, summary
 from lib.profiles import PARTS, Profile, profile_names
 
-# What claims are judged on.
+# The evidence on which claims are judged.
 EVIDENCE = (
     *("attention", "controls", "activations"),
     *("main", *PARTS),
     *("likelihood", "ablations"),
     *("draws", "draw_scores"),
 )
-# What a notebook needs computed when it starts: parts of measurements, parts of
-# answers, likelihoods. A notebook that is not named here needs nothing.
+# What has to be computed before a notebook starts: parts of measurements and answers,
+# likelihoods. A notebook that is not listed needs nothing.
 NEEDS = {
     "01_attention_maps": ("tokens",),
     "02_meaningless_effect": ("tokens", "attention", "controls"),
@@ -49,11 +49,11 @@ SHOWS_SECTION = {"07_does_it_help": "likelihood", "08_why": "ablations"}
 
 
 def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
-    """Run these notebooks under `profile` and print how the claims stand.
+    """Run these notebooks under `profile` and print the verdicts on the claims.
 
-    What is finished is reused unless `fresh`; answers that the repository has are. What
-    the run will take is said first. Raises InputError at once for all that hinders it,
-    and for a notebook that stops.
+    Finished work is reused unless `fresh`, and so are answers in the repository. The
+    requirements of the run are printed first. Raises InputError at once for everything
+    that prevents the run, and for a notebook that fails.
     """
     started = time.monotonic()
     notebooks = _with_something_to_show(notebooks, profile)
@@ -85,7 +85,9 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
 
 
 def _with_something_to_show(notebooks: list[Path], profile: Profile) -> list[Path]:
-    """Return the notebooks without those of a section that the profile lacks."""
+    """Return the notebooks without the one on likelihoods if the profile has no
+    likelihoods.
+    """
     lacking = {
         stem: section
         for stem, section in SHOWS_SECTION.items()
@@ -102,7 +104,7 @@ def _with_something_to_show(notebooks: list[Path], profile: Profile) -> list[Pat
 
 
 def _begin_results(profile: Profile, fresh: bool) -> None:
-    """Make the folder of results, which records the profile as it runs now."""
+    """Create the folder of results, which records the profile of the run."""
     results = profile.results
     if fresh and results.exists():
         shutil.rmtree(results)
@@ -112,19 +114,19 @@ def _begin_results(profile: Profile, fresh: bool) -> None:
 
 
 def _prepare(need: str, profile: Profile, fresh: bool) -> None:
-    """Compute what the notebooks would, but with bars; what is there already takes no
+    """Compute a notebook's needs in advance, with progress bars; stored results take no
     time.
     """
     if need in MEASURED_PARTS:
-        # Once begun anew, what the repository has is not read.
+        # After a fresh start, the repository's results are not read.
         measure(profile, need, stored=not fresh)
     elif part := parts_of_profile(profile).get(need):
         part.complete()
 
 
 def _set_environment() -> None:
-    """Let kernels be those of this environment, and import this copy of the package
-    though they were started from another checkout's.
+    """Make kernels use this environment and import this copy of the package, even if
+    they were started from another checkout.
     """
     inherited = os.environ.get("PYTHONPATH")
     folders = [str(paths.ROOT), inherited] if inherited else [str(paths.ROOT)]
@@ -133,8 +135,8 @@ def _set_environment() -> None:
 
 
 def _execute(notebook: Path, profile: Profile) -> None:
-    """Run one notebook of a profile into its results."""
-    # A profile of another name is handed over as the file that records it.
+    """Run one notebook of a profile and store it in the results."""
+    # A profile that is not shipped is passed as the file that records it.
     shipped = profile.name in profile_names()
     name = profile.name if shipped else str(profile.results / "profile.yaml")
     executed = profile.results / notebook.name
@@ -146,7 +148,7 @@ def _execute(notebook: Path, profile: Profile) -> None:
             {"profile": name},
             kernel_name="python3",
             cwd=str(paths.NOTEBOOKS),
-            # Of the kernel, which else warns of TCP in front of the bar.
+            # Otherwise the kernel warns about TCP in front of the progress bar.
             extra_arguments=["--log-level=ERROR"],
             progress_bar=sys.stderr.isatty(),
         )

@@ -1,4 +1,4 @@
-"""Compare by algebra, with math-verify, two answers that no typed rule tells apart."""
+"""Compare by algebra, with math-verify, two answers that no typed rule decides."""
 
 import logging
 import re
@@ -12,25 +12,25 @@ from sympy.logic.boolalg import Boolean
 
 from lib.grading.values import SEPARATORS
 
-# math-verify warns, once per process, that its time limits are off: they count whole
-# seconds, need the main thread and end as a silent "wrong".
+# math-verify warns once per process that its time limits are off. They take only whole
+# seconds, need the main thread and silently end as "wrong".
 logging.getLogger("math_verify").setLevel(logging.ERROR)
 # Units are split off before: math-verify takes the letters of 2ab for one.
 _NORMAL = NormalizationConfig(basic_latex=True, malformed_operators=True, nits=True)
 BOX = [LatexExtractionConfig(boxed_match_priority=0, normalization_config=_NORMAL)]
-EPSILON = Rational(1, 10**50)  # how near two equal numbers are that are no fractions
+EPSILON = Rational(1, 10**50)  # tolerance for numbers that are not fractions
 # Where two expressions of the same letters are compared: no root or pole is likely.
 PLACES = [Rational(n, 7) for n in (-23, -11, -5, -2, 2, 3, 5, 9, 13, 37)]
 
 
 class UnreadableGold(ValueError):
-    """The gold answer cannot be parsed, whatever is compared with it."""
+    """The gold answer cannot be parsed, whatever it is compared with."""
 
 
 def equal_by_algebra(gold: str, answer: str) -> bool:
     """Return whether two spelled answers are equal.
 
-    Raises UnreadableGold, and whatever math-verify raises, MemoryError included.
+    Raises UnreadableGold, and any exception of math-verify, including MemoryError.
     """
     gold, answer = _told_apart(gold, answer)
     expected = _parsed(gold)
@@ -76,7 +76,7 @@ def _told_apart(gold: str, answer: str) -> tuple[str, str]:
 
 
 def _parsed(answer: str) -> list:
-    """Parse an answer with exact decimals, for floats are compared to six places only,
+    """Parse an answer with exact decimals (floats are compared only to six decimals),
     and 2(3) as a product; several inequalities are joined, and i is the imaginary unit.
     """
     text = SEPARATORS.sub(",", answer)
@@ -94,9 +94,10 @@ def _as_fraction(decimal: re.Match[str]) -> str:
 
 
 def _sympified(value, is_and: bool, is_or: bool):
-    """Return a parsed value without math-verify's own habits.
+    """Return a parsed value without math-verify's special conventions.
 
-    A comma between inequalities is "and", but between those that exclude each other.
+    A comma between inequalities means "and", but "or" between those that exclude each
+    other.
     """
     if isinstance(value, str):
         return value
@@ -114,7 +115,7 @@ def _is_odd_root(part) -> bool:
 
 
 def _real_root(part) -> Expr:
-    """Return the real one of an odd root's values, of which sympy takes another."""
+    """Return the real value of an odd root, of which sympy takes another one."""
     return (-1) ** part.exp.p * (-part.base) ** part.exp
 
 
@@ -145,7 +146,7 @@ def _same(gold, answer) -> bool | None:
 
 
 def _is_meant(value: Expr, at: dict) -> bool:
-    """Return whether no part of an expression is unreal or without end there."""
+    """Return whether all parts of an expression are real and finite there."""
     parts = [part.subs(at) for part in parts_of(value)]
     return all(part.is_real and part.is_finite for part in parts)
 

@@ -11,17 +11,17 @@ import re
 
 
 def with_authors_box(prompt: str) -> str:
-    """Return a prompt with its empty box as the authors' prompts have it: their source
-    doubles the braces outside an f-string.
+    """Return a prompt whose empty box is written as in the authors' prompts: their
+    source doubles the braces outside an f-string.
     """
     return prompt.replace(r"\boxed{}", r"\boxed{{}}")
 
 
 def correct_authors(gold: str, prompt: str, response: str) -> bool:
-    """Return the verdict of the authors' rule, which reads prompt and response, "" for
-    no prompt.
+    """Return the verdict of the authors' rule, which reads prompt and response ("" for
+    no prompt).
 
-    It is False where their code crashes.
+    It is False for input on which their code crashes.
     """
     text = prompt + response
     boxes = list(re.finditer(r"\\boxed ?\{", text))
@@ -40,8 +40,8 @@ def correct_authors(gold: str, prompt: str, response: str) -> bool:
 
 
 def correct_exact(gold: str, extracted: str | None) -> bool:
-    """Return whether what this project's grader extracted, the content of the last box,
-    equals the gold after the MATH string rules alone.
+    """Return whether the extracted answer (the content of the last box) equals the gold
+    answer after only the MATH string rules.
     """
     return extracted is not None and _match(extracted, gold, contained=False)
 
@@ -58,7 +58,7 @@ def _match(answer: str, gold: str, contained: bool) -> bool:
 def _normalise(answer: str) -> str:
     """Apply the MATH string rules, in their order.
 
-    Raises ValueError where the original crashes.
+    Raises ValueError for input on which the original crashes.
     """
     answer = answer.replace("\n", "").replace(r"\!", "").replace(r"\\", "\\")
     answer = answer.replace("tfrac", "frac").replace("dfrac", "frac")

@@ -1,8 +1,9 @@
-"""Grade in bounded time and memory: processes that may be ended compare the answers.
+"""Grade in bounded time and memory: worker processes that can be killed compare the
+answers.
 
-The kernel ends a worker that takes too long over a pair and refuses it more memory than
-it may have; pebble starts another in its place. Workers are started anew rather than
-forked, so that they work from any thread and with CUDA loaded.
+The kernel kills a worker that takes too long for a pair, and refuses it more memory
+than its limit; pebble starts another one. Workers are spawned rather than forked, so
+that they work from any thread and with CUDA loaded.
 """
 
 import contextlib
@@ -22,7 +23,7 @@ from pebble import ProcessExpired, ProcessFuture, ProcessPool
 from lib.errors import InputError
 from lib.grading.answer import UNDECIDED, Grade, settle
 
-# What one pair may take: seconds of processor time, and bytes.
+# Limits for one pair: seconds of processor time, and bytes.
 SECONDS = 8
 MEMORY = 2 << 30
 _starting = threading.Lock()  # one worker starts at a time
@@ -32,7 +33,7 @@ _making = threading.Lock()  # and one pool is made, whichever thread asks first
 def grade(gold: str, response: str) -> Grade:
     """Grade the completion of one problem, in milliseconds, at most SECONDS.
 
-    No text whatever makes it raise; InputError says what is none.
+    No text makes it raise; InputError is raised for a value that is no text.
     """
     return grade_many([(gold, response)])[0]
 
@@ -40,7 +41,7 @@ def grade(gold: str, response: str) -> Grade:
 def grade_many(pairs: Iterable[tuple[str, str]]) -> list[Grade]:
     """Grade (gold, response) pairs and return the grades in their order.
 
-    Raises InputError for what is no text, and where no worker can start.
+    Raises InputError for a value that is no text, and if no worker can start.
     """
     pairs = list(pairs)
     for number, pair in enumerate(pairs, 1):
@@ -62,9 +63,9 @@ def _require_text(number: int, gold: object, response: object) -> None:
 
 
 def _verdicts(tasks: list[tuple], tries: int = 2) -> list[tuple[bool, str]]:
-    """Return what workers say of pairs, in their order.
+    """Return the workers' results for pairs, in their order.
 
-    A pool whose idle workers were killed is broken, and another takes over.
+    A pool whose idle workers were killed is broken, and another pool replaces it.
     """
     futures: list[ProcessFuture] = []
     try:
@@ -113,12 +114,12 @@ def _pool() -> ProcessPool:
     )
 
 
-# A forked child has the pool's memory but not its threads: it needs a pool of its own.
+# A forked child has the pool's memory but not its threads, so it needs a new pool.
 os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def _verdict(future: ProcessFuture) -> tuple[bool, str]:
-    """Return what a worker says of a pair, or why it ended over it."""
+    """Return a worker's result for a pair, or the status of a pair that ended it."""
     try:
         return future.result()
     except ProcessExpired as error:
@@ -127,7 +128,7 @@ def _verdict(future: ProcessFuture) -> tuple[bool, str]:
 
 
 def _limit() -> None:
-    """Limit a worker's memory, and let its algebra be the same on every machine."""
+    """Limit a worker's memory, and make its algebra the same on every machine."""
     for kind, most in ((resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_CORE, 0)):
         # Where a lower limit is in force, and on systems that refuse limits, such as
         # macOS: a pair is then bounded in time alone.
@@ -139,10 +140,10 @@ def _limit() -> None:
 
 
 def _compare(seconds: float, gold: str, answer: str) -> tuple[bool, str]:
-    """Return `compare` of a pair, or which status it has, in a worker.
+    """Return the result of `compare` for a pair, or its status, in a worker.
 
-    Seconds are the processor's, so that no grade depends on its load: the kernel ends
-    what is late, whatever code it is in.
+    Seconds are processor time, so that no grade depends on the load. The kernel kills a
+    worker that exceeds them, whatever code it runs.
     """
     # Imported in the worker, under its limits, and before its time begins.
     from lib.grading.algebra import UnreadableGold
@@ -152,7 +153,7 @@ def _compare(seconds: float, gold: str, answer: str) -> tuple[bool, str]:
     try:
         return compare(gold, answer)
     except MemoryError:
-        # What was cut short may be half done: a fresh process takes over.
+        # An interrupted comparison may leave an inconsistent state: use a new process.
         os._exit(1)
     except UnreadableGold:
         return False, "unreadable-gold"

@@ -1,12 +1,12 @@
-"""What to run: a validated `Profile`, what may override it, where its results go.
+"""The settings of a run: a validated `Profile`, its overrides, and its folders.
 
     run = run_profile("demo", limit=3)  # of data/profiles, with an override
-    check(run)                          # refuses what cannot run
+    check(run)                          # refuses a profile that cannot run
     run.results, run.figures            # its folders
 
-`sections` are what a profile is made of, `profile` reads one and says what of it cannot
-run, `overrides` changes it and checks the parameters of notebooks, and `options` are
-how a command line gives all of it.
+`sections` are the parts of a profile, `profile` reads and checks one, `overrides`
+changes it and checks the parameters of notebooks, and `options` reads it from a command
+line.
 """
 
 from lib.profiles.overrides import (

@@ -1,7 +1,7 @@
-"""A command line made of pydantic models, and models of what is typed there.
+"""Build a command line from pydantic models, and models from the typed options.
 
-A command is a function of such models, whose annotations name them. Their fields are
-its options, and their descriptions the help.
+A command is a function whose annotations name such models. Their fields are its
+options, and their descriptions the help.
 
     options = vars(parser_of([evaluate, grade], "python -m lib", "...").parse_args())
     run = options["run"]  # the command
@@ -20,20 +20,20 @@ from lib.errors import InputError, validated
 from lib.profiles.sections import PARTS
 
 Command = Callable[..., None]
-# Fields that only a profile can give: lists and sections.
+# Fields that only a profile can have: lists and sections.
 NO_OPTIONS = ("levels", "examples", *PARTS)
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that complains in one line, as the rest does."""
+    """A parser that reports an error in one line, like the rest of the package."""
 
     def error(self, message: str):
         raise InputError(f"{message} ({self.prog} --help says more)")
 
 
 def parser_of(commands: Sequence[Command], program: str, description: str) -> Parser:
-    """Return the parser of some commands: it gives the options that were typed, and
-    `run`, the command.
+    """Return the parser of some commands; it returns the typed options, and the command
+    as `run`.
     """
     top = Parser(prog=program, description=description)
     by_name = top.add_subparsers(required=True, metavar="command")
@@ -56,9 +56,9 @@ def parser_of(commands: Sequence[Command], program: str, description: str) -> Pa
 
 
 def arguments_of(run: Command, options: dict[str, Any]) -> list[BaseModel]:
-    """Return the models that a command takes, made of the options that were typed.
+    """Return the models that a command takes, built from the typed options.
 
-    Raises InputError for what cannot be used.
+    Raises InputError for options that cannot be used.
     """
     models = []
     for model in _models(run):
@@ -77,7 +77,7 @@ def _models(run: Command) -> Iterator[type[BaseModel]]:
 
 
 def _add_option(command: Parser, name: str, field: FieldInfo) -> None:
-    """Add a field as an option, or `file` as the argument without a name."""
+    """Add a field as an option, or `file` as the positional argument."""
     text = (field.description or "").replace("%", "%%")
     if field.default and not field.is_required():
         is_list = isinstance(field.default, list)
@@ -89,7 +89,7 @@ def _add_option(command: Parser, name: str, field: FieldInfo) -> None:
     elif field.annotation is bool:
         command.add_argument(_flag(name), dest=name, action="store_true", help=text)
     else:
-        # Of several models each would need a folder of its own.
+        # Several models would need several folders.
         flag = "--model" if name == "models" else _flag(name)
         command.add_argument(flag, dest=name, required=field.is_required(), help=text)
 
@@ -99,8 +99,8 @@ def _flag(name: str) -> str:
 
 
 def _value(name: str, field: FieldInfo, typed: Any) -> Any:
-    """Return what a field takes for what was typed; its model reads numbers and names
-    from texts itself.
+    """Return the value of a field for the typed text; the model converts numbers and
+    names.
     """
     if typed == "":
         raise InputError(f"options: {name}: must not be empty")

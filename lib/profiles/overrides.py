@@ -1,4 +1,4 @@
-"""What a notebook or the command line gives: a run that differs from its profile in
+"""Overrides from a notebook or the command line: a run that differs from its profile in
 model, number of problems, dtype or engine; and the prompt of notebook 00.
 """
 
@@ -25,12 +25,12 @@ from lib.profiles.sections import (
 )
 from lib.prompts.conditions import Position, parse_condition
 
-# The first line of the cell that papermill inserts behind a notebook's parameters.
+# The first line of the cell that papermill inserts after a notebook's parameters.
 INJECTED = "# Parameters\n"
 
 
 class Overrides(Settings):
-    """Which profile, and what a notebook or the command line puts in its place."""
+    """The profile, and the settings that a notebook or the command line replaces."""
 
     profile: str = Field(
         "demo", description="a file of data/profiles, or a path to one"
@@ -62,11 +62,12 @@ class TypedPrompt(Settings):
 def require_known_parameters(cells: Sequence[str]) -> None:
     """Raise InputError if papermill sets a name that the notebook's parameters lack.
 
-    Papermill itself only warns, and the notebook would run with another profile or all
+    Papermill only warns, and the notebook would run with another profile or all
     problems.
 
-    cells: the sources of the cells run so far, IPython's `In`; the last one makes this
-    call, directly behind the parameters and what papermill inserted behind them.
+    cells: the sources of the cells run so far (IPython's `In`). The last cell makes
+    this call, directly after the parameters and the cell that papermill inserted after
+    them.
     """
     *_, declared, injected, _ = ["", *cells]
     if injected.startswith(INJECTED):
@@ -92,12 +93,12 @@ def require_prompt(**parameters: Any) -> None:
 
 
 def run_profile(profile: str, model=None, limit=None, name=None, **how: Any) -> Profile:
-    """Return a profile with a notebook's or the command line's overrides.
+    """Return a profile with the overrides of a notebook or the command line.
 
-    It has a name and folders of its own, so that what is committed stays as it is: the
-    name is the one given, else <profile>-<digest of the overrides>. Paths are relative
-    to the current folder. how: dtype, engine and workers; the last change no result, so
-    that alone they give no other name.
+    It has another name and other folders, so that committed results stay unchanged. The
+    name is the given one, or else <profile>-<digest of the overrides>. Paths are
+    relative to the current folder. how: dtype, engine and workers; workers change no
+    result, so they alone give no other name.
     """
     values = how | {
         "profile": profile,
@@ -111,13 +112,13 @@ def run_profile(profile: str, model=None, limit=None, name=None, **how: Any) -> 
     content = base.model_dump()
     layers = inf
     if model := changes.get("model"):
-        # Of one in data/models.yaml this asks no hub.
+        # For a model in data/models.yaml this needs no hub.
         layers = resolve(model).layers or card(model).layers or inf
     for part, section in (content | content["accuracy"]).items():
         if isinstance(section, dict):
             _override(part, section, changes, layers)
 
-    changes.pop("workers", None)  # which change no result
+    changes.pop("workers", None)  # they change no result
     if changes:
         content["name"] = _name(base, **changes)
         content["larger"] = None
@@ -130,10 +131,10 @@ def run_profile(profile: str, model=None, limit=None, name=None, **how: Any) -> 
 def _override(
     part: str, section: dict[str, Any], changes: dict[str, Any], layers: float
 ) -> None:
-    """Put what differs into a section, as far as it has it.
+    """Put the changes into a section, as far as it has such fields.
 
-    layers: how many the model has, where it is another one. Drawn are the heads that
-    the profile names of it, else its first ones.
+    layers: the number of layers if the model is another one. The drawn heads are those
+    that the profile names for it, or else its first ones.
     """
     model = changes.get("model")
     if model and "models" in section:
@@ -149,18 +150,18 @@ def _override(
             if parse_condition(text).deepest <= layers
         ]
     if "limit" in section and "limit" in changes:
-        # No smaller run gets more than the profile's.
+        # A smaller run keeps at most the profile's number of problems.
         most = section["limit"] if part in PARTS else None
         section["limit"] = min(changes["limit"], most or changes["limit"])
-    # The dtype of scores is float32 everywhere: a hundredth of a nat counts.
+    # Scores are always in float32, because hundredths of a nat matter.
     if part in ("attention", "accuracy"):
         for field in section.keys() & {"dtype", "engine", "workers"}:
             section[field] = changes.get(field, section[field])
 
 
 def _name(base: Profile, name: str | None = None, **changes: Any) -> str:
-    """Return the name of a run that differs from its profile; raises InputError for
-    that of a profile.
+    """Return the name of a run that differs from its profile; raise InputError for the
+    name of a shipped profile.
     """
     name = name or f"{base.name}-{settings_key(**changes)[:6]}"
     if name in profile_names():

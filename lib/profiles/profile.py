@@ -1,5 +1,5 @@
-"""A profile: everything a run needs to know, read from a YAML file; and what of it
-cannot run, said before any weights are read.
+"""A profile: all settings of a run, read from a YAML file and checked before any
+weights are read.
 """
 
 import os
@@ -31,13 +31,13 @@ from lib.prompts.problems import (
     solved_problems,
 )
 
-# A profile's name is that of a folder.
+# A profile's name is also the name of a folder.
 FOLDER_NAME = r"^\w[\w.-]{0,79}$"
 UNUSUAL_CHARACTERS = re.compile(r"[^\w.=+@-]+")
 
 
 class Profile(Settings):
-    """Everything a run needs to know, and the only way to its folders."""
+    """All settings of a run, and the paths of its folders."""
 
     name: str = Field(
         pattern=FOLDER_NAME,
@@ -77,7 +77,7 @@ class Profile(Settings):
 
     @property
     def parts(self) -> dict[str, Any]:
-        """What is answered and scored, by the name of each part: its settings."""
+        """The settings of each part that is answered or scored, by its name."""
         parts: dict[str, Any] = {"main": self.accuracy, **self.accuracy.variations}
         if self.likelihood:
             parts["likelihood"] = self.likelihood
@@ -90,7 +90,7 @@ class Profile(Settings):
 
     @property
     def models(self) -> list[str]:
-        """The models of all that is measured, answered and scored, each once."""
+        """The models that are measured, answered or scored, each once."""
         sections = [self.attention, *self.parts.values()]
         specs = [spec for section in sections for spec in section.models]
         return list(dict.fromkeys(specs))
@@ -101,7 +101,7 @@ class Profile(Settings):
 
     @property
     def kept(self) -> Path:
-        """Where the repository keeps what a profile of its own gave."""
+        """The folder in which the repository stores a shipped profile's results."""
         return paths.DATA / (self.larger or self).name
 
     @property
@@ -110,9 +110,9 @@ class Profile(Settings):
 
     @property
     def options(self) -> str:
-        """How a command asks for this profile.
+        """The command-line options that select this profile.
 
-        That is by its name, by the file that records its run, or as before.
+        They give its name, or the file that records its run.
         """
         if self.name in profile_names():
             return f"--profile {self.name}"
@@ -122,11 +122,11 @@ class Profile(Settings):
         return "with the same options"
 
     def measured_in(self, model: str) -> Path:
-        """Return the folder of what is measured here on a model."""
+        """Return the folder of measurements made here on a model."""
         return self.results / "measured" / file_name(model)
 
     def kept_measurements(self, model: str) -> Path:
-        """Return the file in which the repository may have a model's measurements."""
+        """Return the file in which the repository may store a model's measurements."""
         return self.kept / f"{file_name(model)}.nc"
 
     def has_stored(self, model: str) -> bool:
@@ -151,19 +151,19 @@ class Profile(Settings):
 
 
 def file_name(model: str) -> str:
-    """Return a model's name as every system takes it in that of a file."""
+    """Return a model's name in a form that every file system accepts."""
     return UNUSUAL_CHARACTERS.sub("-", model)
 
 
 def profile_names() -> list[str]:
-    """Return the names `load_profile` takes."""
+    """Return the names that `load_profile` accepts."""
     return sorted(path.stem for path in paths.PROFILES.glob("*.yaml"))
 
 
 def load_profile(name_or_path: str | Path) -> Profile:
     """Return the profile of data/profiles/NAME.yaml, or of a YAML file.
 
-    Paths in a file are relative to it. An InputError says what is wrong with it.
+    Paths in a file are relative to it. An InputError names the error.
     """
     name = str(name_or_path)
     shipped = profile_names()
@@ -178,8 +178,8 @@ def load_profile(name_or_path: str | Path) -> Profile:
     content = read_yaml(path)
     profile = validated(Profile, content, where, context=path.parent)
 
-    # Figures and results go into a folder of this name: no file may write into
-    # another's.
+    # Figures and results are written into a folder of this name, which must not be that
+    # of another profile.
     if path.parent == paths.PROFILES:
         if profile.name != path.stem:
             raise InputError(
@@ -195,7 +195,9 @@ def load_profile(name_or_path: str | Path) -> Profile:
 
 
 def check(profile: Profile) -> None:
-    """Raise InputError for what the problems and the models' configs say cannot run."""
+    """Raise InputError if the problems or the models' configs show that a profile
+    cannot run.
+    """
     if profile.stored:
         # Nothing runs.
         return
@@ -213,7 +215,7 @@ def check(profile: Profile) -> None:
 
 
 def _require_own_names(specs: Collection[str]) -> None:
-    """Raise InputError for two models that rows and figures would call by one name."""
+    """Raise InputError for two models with the same name in rows and figures."""
     known: dict[str, str] = {}
     for spec in specs:
         name = resolve(spec).name
@@ -236,7 +238,7 @@ def _check_attention(attention: Attention) -> None:
 
 
 def _check_panel(figure: str, panel: Panel, known: Source) -> None:
-    """Raise InputError when the model lacks a panel's layer or head."""
+    """Raise InputError if the model lacks a panel's layer or head."""
     asked = ("layers", panel.layer, known.layers), ("heads", panel.head, known.heads)
     for name, number, last in asked:
         if last and number > last:
@@ -247,7 +249,7 @@ def _check_panel(figure: str, panel: Panel, known: Source) -> None:
 
 def check_accuracy(accuracy: Accuracy, filler: Filler) -> None:
     """Raise InputError for problems that cannot be read, a model or layer that does not
-    exist, a filler too long.
+    exist, or a filler that is too long.
     """
     load_problems(accuracy.problems, levels=accuracy.levels)
     _require_layers(accuracy.conditions, accuracy.models)
@@ -257,7 +259,7 @@ def check_accuracy(accuracy: Accuracy, filler: Filler) -> None:
 
 
 def _require_layers(conditions: Sequence[Condition], specs: Sequence[str]) -> None:
-    """Raise InputError for a condition of layers that a model lacks."""
+    """Raise InputError for a condition with a layer that a model lacks."""
     for condition, spec in product(conditions, specs):
         last = card(spec).layers
         if last and condition.deepest > last:

@@ -22,7 +22,7 @@ from lib.prompts.conditions import (
     Format,
 )
 
-# What several settings mean, as the command line's help and the README say it.
+# Descriptions that several settings share, in the command line's help and documents.
 LIMIT = "a seeded sample of so many problems, stratified by level; all if null"
 DTYPE = "of the weights: float32, bfloat16, float16, or auto, which goes by the device"
 FORMAT = "of the prompt: plain, or chat where the model has a template"
@@ -32,11 +32,11 @@ CONDITIONS_HELP = (
     "none, mless, mful, random, question, letters; mless:25, mless@end; arm, mless+arm,"
     " arm:c=0.1:p1=95"
 )
-# What answers are drawn under that are weighted.
+# The conditions under which answers are sampled for weighting.
 HALVES = ("none", "mless")
 # The fields of Accuracy that are a Variation.
 PARTS = ("fillers", "sampling", "interventions", "arm_map", "comparisons", "direct")
-# How an answer without reasoning is asked for.
+# Settings of an answer without reasoning.
 AT_ONCE = {"max_new_tokens": 0, "elicit": True}
 Engine = Literal["transformers", "vllm"]
 # The figures of single heads.
@@ -44,8 +44,8 @@ Figure = Literal["fig09", "fig10", "fig11", "fig13", "fig18"]
 
 
 def _placed(text: str, info: ValidationInfo) -> str:
-    """Return a path as an absolute one, from the folder that is the validation's
-    context; what is no file there is a name.
+    """Return a path as an absolute one, relative to the folder in the validation's
+    context; a text that is no file there is a name.
     """
     names = {"demo", "embedded", "math500", *known_models()}
     if info.context is None or text in names:
@@ -55,7 +55,7 @@ def _placed(text: str, info: ValidationInfo) -> str:
 
 
 def _in_text_mode(condition: Condition) -> Condition:
-    """Refuse an ARM that would change a text while it is scored."""
+    """Refuse a mode of ARM that would change a text while it is scored."""
     if condition.arm and condition.arm.mode != "text":
         raise ValueError(
             f"{condition}: likelihoods take ARM in mode text, which leaves the scored"
@@ -64,7 +64,7 @@ def _in_text_mode(condition: Condition) -> Condition:
     return condition
 
 
-# What a text may be scored under.
+# A condition under which a text may be scored.
 Scoring = Annotated[ConditionField, AfterValidator(_in_text_mode)]
 # A name, or a file or folder.
 Place = Annotated[str, AfterValidator(_placed)]
@@ -79,7 +79,7 @@ class Panel(Settings):
 
 
 class Section(Settings):
-    """What a profile's sections share: which models get which problems, and how."""
+    """The fields that sections share: the models, the problems, and the prompt."""
 
     models: list[Place] = Field(
         min_length=1,
@@ -92,7 +92,7 @@ class Section(Settings):
 
 
 class Attention(Section):
-    """Which first layers are loaded and measured, and which heads are drawn."""
+    """The first layers that are loaded and measured, and the heads that are drawn."""
 
     layers: PositiveInt = Field(3, description="how many first layers are loaded")
     format: Format = Field("plain", description=FORMAT)
@@ -137,7 +137,7 @@ class Variation(Settings):
 
 
 class Direct(Variation):
-    """Answers without reasoning, of models of their own."""
+    """Answers without reasoning, with a separate list of models."""
 
     models: list[Place] = Field(
         min_length=1, description="as in accuracy, of answers without reasoning alone"
@@ -145,7 +145,7 @@ class Direct(Variation):
 
 
 class Accuracy(Variation, Section):
-    """Under which conditions answers are asked for, and how models decode them."""
+    """The conditions under which models answer, and their decoding."""
 
     levels: list[NonNegativeInt] | None = Field(
         None, description="only problems of these levels; of all if null"
@@ -195,7 +195,7 @@ class Accuracy(Variation, Section):
 
     @property
     def variations(self) -> dict[str, "Accuracy"]:
-        """What the smaller runs do that are asked for, by the names of PARTS."""
+        """The settings of the requested smaller runs, by the names of PARTS."""
         shared = self.model_dump(exclude=set(PARTS))
         runs = {}
         for part in PARTS:
