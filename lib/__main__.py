@@ -1,6 +1,6 @@
-"""The command line: python -m lib COMMAND, the commands being COMMANDS.
+"""The command line: python -m lib COMMAND, with the commands in COMMANDS.
 
-A command is a function of the models of its options (`lib.profiles.options`).
+A command is a function of models for its options (`lib.profiles.options`).
 """
 
 import json
@@ -15,7 +15,7 @@ from typing import Annotated
 NOT_HERE = (
     "{} is not installed here: run `make install` once, then .venv/bin/python -m lib"
 )
-# Modules that come with Python on Unix alone.
+# Modules of Python that exist only on Unix.
 UNIX = ("fcntl", "resource")
 NO_UNIX = "this system lacks {}, which Unix has: on Windows run it in WSL"
 
@@ -40,7 +40,7 @@ except ModuleNotFoundError as error:
     sys.exit(
         f"error: {(NO_UNIX if error.name in UNIX else NOT_HERE).format(error.name)}"
     )
-except ImportError as error:  # the repository's data is not beside this package
+except ImportError as error:  # the repository's data is missing
     sys.exit(f"error: {error}")
 
 # A shell leaves --out=~/runs as it is.
@@ -48,14 +48,14 @@ AnyPath = Annotated[Path, AfterValidator(lambda path: Path(os.path.expanduser(pa
 
 
 class NotebookOptions(Settings):
-    """Which notebooks run."""
+    """The notebooks to run."""
 
     only: list[str] = Field([], description="notebooks by number, such as 01,02")
     fresh: bool = Field(False, description="start over instead of continuing")
 
 
 class RunOptions(Settings):
-    """Where a single run lies, and what decides its draws."""
+    """The folder of a single run, and the seed of its draws."""
 
     out: AnyPath = Field(
         description="folder for completions.jsonl or scores.jsonl; a run that is"
@@ -67,7 +67,7 @@ class RunOptions(Settings):
 
 
 class EvaluateOptions(RunOptions):
-    """What `evaluate` takes beside the fields of Accuracy."""
+    """The options of `evaluate` in addition to the fields of Accuracy."""
 
     shard: str = Field(
         "1/1", description="i/n: the i-th of n equal parts, for job arrays"
@@ -75,7 +75,7 @@ class EvaluateOptions(RunOptions):
 
 
 class LikelihoodOptions(RunOptions):
-    """What `likelihood` takes beside the fields of Likelihood."""
+    """The options of `likelihood` in addition to the fields of Likelihood."""
 
     answers: AnyPath | None = Field(
         None,
@@ -85,7 +85,7 @@ class LikelihoodOptions(RunOptions):
 
 
 class GradeOptions(Settings):
-    """Where what is graded lies."""
+    """The file to grade, and its fields."""
 
     file: AnyPath = Field(description="JSONL, a row per completion")
     answer: str = Field(
@@ -97,7 +97,7 @@ class GradeOptions(Settings):
 
 
 def reproduce(overrides: Overrides, options: NotebookOptions) -> None:
-    """Run the notebooks and print what they found."""
+    """Run the notebooks and print their verdicts."""
     notebooks = paths.notebooks(options.only)
     profile = _checked(overrides)
     if options.fresh and options.only and profile.results.is_dir():
@@ -105,14 +105,16 @@ def reproduce(overrides: Overrides, options: NotebookOptions) -> None:
             f"--fresh deletes all of {profile.results}, and --only computes a part of"
             " it: leave one of them out, or give a new --name"
         )
-    # With the libraries that draw: a refusal does not wait for them.
+    # Imports plotting libraries, for which a refusal need not wait.
     from lib import reproduce
 
     reproduce.reproduce(profile, notebooks, options.fresh)
 
 
 def plan(overrides: Overrides) -> None:
-    """Say what a profile will fetch, need and take on this machine; nothing runs."""
+    """Show what a profile will download, compute and need on this machine; nothing
+    runs.
+    """
     profile = _checked(overrides)
     from lib import plan
 
@@ -122,22 +124,24 @@ def plan(overrides: Overrides) -> None:
 
 
 def fetch(overrides: Overrides) -> None:
-    """Fetch the weights and problems of a profile, so that it runs without network."""
+    """Download the weights and problems of a profile, so that it runs without
+    network.
+    """
     profile = _checked(overrides)
     from lib.plan import fetch, make_plan
 
-    for line in fetch(make_plan(profile)):  # which fetches the problems
+    for line in fetch(make_plan(profile)):  # this downloads the problems
         print(line, flush=True)
     print("everything is here: HF_HUB_OFFLINE=1 works from now on")
 
 
 def claims(overrides: Overrides) -> None:
-    """Judge every claim of the paper on what a profile measures."""
+    """Judge every claim of the paper on the results of a profile."""
     _judge(_checked(overrides))
 
 
 def _judge(profile: Profile) -> None:
-    """Judge every claim, keep the verdicts and print them."""
+    """Judge every claim, store the verdicts and print them."""
     from lib.claims.claim import load_claims
     from lib.claims.judging import gather, judge
     from lib.claims.verdict import totals, verdicts_as_text, write_verdicts
@@ -156,9 +160,7 @@ def _judge(profile: Profile) -> None:
 
 
 def _checked(overrides: Overrides) -> Profile:
-    """Return a profile that can run, and say which folders an overridden one writes
-    into.
-    """
+    """Return a profile that can run, and print the folders of an overridden one."""
     profile = run_profile(**dict(overrides))
     check(profile)
     name = profile.name
@@ -168,14 +170,14 @@ def _checked(overrides: Overrides) -> Profile:
 
 
 def report(overrides: Overrides) -> None:
-    """Write a profile's results as a page to explore, in a folder to publish; its
-    claims are judged first, and what is not measured or answered yet is computed.
+    """Write a profile's results as a web page, in a folder that can be published. Its
+    claims are judged first, and missing results are computed.
     """
-    # First of all: what is not installed stops it before anything is judged.
+    # Imported first, so that a missing package stops it before anything is judged.
     from lib.report.page import write_report
 
     profile = _checked(overrides)
-    _judge(profile)  # anew: answers or rules may have changed since
+    _judge(profile)  # again, because answers or rules may have changed
     print(write_report(profile))
 
 
@@ -183,7 +185,7 @@ def evaluate(options: EvaluateOptions, accuracy: Accuracy) -> None:
     """Complete and grade problems under several conditions."""
     shard = _shard(options.shard)
     check_accuracy(accuracy, Filler())
-    # With torch: a refusal does not wait for it.
+    # Imports torch, for which a refusal need not wait.
     from lib.evaluation import answer_tables, run
     from lib.figures.tables import show
 
@@ -196,7 +198,7 @@ def evaluate(options: EvaluateOptions, accuracy: Accuracy) -> None:
 
 
 def _shard(text: str) -> tuple[int, int]:
-    """Return i and n of the text i/n; raises InputError for another one."""
+    """Return i and n of the text i/n; raise InputError for another text."""
     match = re.fullmatch(r"(\d{1,15})/(\d{1,15})", text)
     if not match or not 1 <= int(match[1]) <= int(match[2]):
         raise InputError(f"shard {text!r}: give i/n with i from 1 to n, such as 2/8")
@@ -204,8 +206,8 @@ def _shard(text: str) -> tuple[int, int]:
 
 
 def likelihood(options: LikelihoodOptions, likelihood: Likelihood) -> None:
-    """Score worked solutions, or answers that were drawn, under several conditions."""
-    # With torch: a refusal does not wait for it.
+    """Score reference solutions, or sampled answers, under several conditions."""
+    # Imports torch, for which a refusal need not wait.
     from lib.evaluation.answer_tables import nat_table
     from lib.evaluation.likelihood import likelihoods, score_draws
     from lib.evaluation.pass_rates import pass_rate_table
@@ -270,8 +272,8 @@ def parser() -> Parser:
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit code.
 
-    That is 0 only on success, 2 for bad input, said in one line, 1 for failed prompts,
-    and 130 when interrupted.
+    The code is 0 only on success, 2 for invalid input (reported in one line), 1 for
+    failed prompts, and 130 after an interruption.
     """
     typed = sys.argv[1:] if arguments is None else arguments
     try:
@@ -281,7 +283,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.flush()
         return 0
     except KeyboardInterrupt:
-        # First of all, since a second Ctrl-C may follow at once.
+        # First, because a second Ctrl-C may follow at once.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         kept = "what is done is kept; run the same command again to continue"
         print(f"\ninterrupted: {kept}", file=sys.stderr)
@@ -293,17 +295,17 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _complain(error: Exception) -> int:
-    """Say in one line what went wrong and return the exit code."""
+    """Report the error in one line and return the exit code."""
     message = str(error)
     if isinstance(error, ModuleNotFoundError):
         lacking = NO_UNIX if error.name in UNIX else NOT_HERE
         message = lacking.format(error.name)
     elif isinstance(error, OSError):
-        # What could not be written must not be tried again, and complained about, when
-        # Python ends.
+        # Python must not try to write the rest again, and report another error, when it
+        # exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         if isinstance(error, BrokenPipeError):
-            # `| head` has seen enough: as other programs end then.
+            # `| head` closed the pipe: exit as other programs do.
             return 128 + signal.SIGPIPE
         message = f"{error.filename or 'the output'}: {error.strerror or error}"
 

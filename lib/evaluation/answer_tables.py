@@ -1,9 +1,9 @@
-"""What answers and likelihoods show: accuracy in %, each condition against none in
-points, graders, token limits, and nats of solutions. What several samples of an answer
-show is in `several_samples`.
+"""Tables of answers and likelihoods: accuracy in %, each condition compared with none
+in points, graders, token limits, and log-likelihoods of solutions. Tables of several
+samples are in `several_samples`.
 
-All take a frame of one part (`lib.evaluation.answers`) or `lib.evaluation.scores`;
-every interval is that of `lib.statistics`, over problems.
+All functions take the answers of one part (`lib.evaluation.answers`) or
+`lib.evaluation.scores`; all intervals are those of `lib.statistics`, over problems.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,9 +24,9 @@ GRADERS = {
     "correct_authors": "authors' rule as published, with our prompt",
 }
 GROUP = ["model", "condition"]
-PAPER = DATA / "paper.yaml"  # what the paper reports
+PAPER = DATA / "paper.yaml"  # the paper's numbers
 ACCURACY_ENDS = ["accuracy", "low", "high"]
-RATES = [  # shares in % of a group's answers, by `_rates`
+RATES = [  # shares of a group's answers in %, by `_rates`
     "no_box",
     "truncated",
     "run_on",
@@ -39,7 +39,7 @@ COMPARED = [*EFFECT_ENDS, "p_value", "only_none", "only_this"]
 PAIRED = [*COMPARED, "p_holm"]
 LENGTH_ENDS = ["tokens", "tokens_low", "tokens_high"]
 NAT_COLUMNS = ["target", "model", "condition", "n", "nats", *EFFECT_ENDS]
-SHOWN = [  # by a command
+SHOWN = [  # by commands
     *GROUP,
     "n",
     *ACCURACY_ENDS,
@@ -50,15 +50,15 @@ SHOWN = [  # by a command
 
 
 def shown_columns(table: pd.DataFrame) -> list[str]:
-    """Return the columns of `summarise` that a command prints: rates that are 0 in
-    every row are left out.
+    """Return the columns of `summarise` that a command prints, without rates that are 0
+    in every row.
     """
     return [name for name in SHOWN if name not in RATES or table[name].any()]
 
 
 def groups(answers: pd.DataFrame) -> dict[tuple[str, str], pd.DataFrame]:
-    """Return (model, condition) -> answers, models and conditions as they come, none
-    first.
+    """Return (model, condition) -> answers; models and conditions in order of
+    appearance, none first.
     """
     by_condition: dict[Any, pd.DataFrame] = {}
     for model, of_model in answers.groupby("model", sort=False):
@@ -72,9 +72,9 @@ def groups(answers: pd.DataFrame) -> dict[tuple[str, str], pd.DataFrame]:
 
 def solved(group: pd.DataFrame, by: str = "right") -> pd.DataFrame:
     """Return 1 or 0 (problems, samples) of one model and condition, by `right` or
-    another column; NaN: missing.
+    another column; NaN for a missing sample.
     """
-    # Models of one name may answer the same problems.
+    # Models with the same name may answer the same problems.
     first = group.drop_duplicates(["problem_id", "sample"])
     table = first.pivot(index="problem_id", columns="sample", values=by)
     in_order = table.loc[group["problem_id"].unique()]
@@ -91,8 +91,8 @@ def shares(group: pd.DataFrame) -> pd.Series:
 def rows_of_groups(
     answers: pd.DataFrame,
 ) -> Iterator[tuple[dict[str, Any], pd.DataFrame, pd.DataFrame]]:
-    """Yield of each model and condition how its row begins, its answers, and `solved`
-    of them.
+    """Yield for each model and condition the first fields of its row, its answers, and
+    `solved`.
     """
     for (model, condition), group in groups(answers).items():
         values = solved(group)
@@ -104,8 +104,8 @@ def rows_of_groups(
 def mean_and_ends(
     names: Sequence[str], by_problem: pd.Series, kind: str = "share"
 ) -> dict[str, float]:
-    """Return the mean of a Series by problem, of a kind of `lib.statistics`, and its
-    ends under three names.
+    """Return the mean of a Series by problem (of a kind of `lib.statistics`) and the
+    bounds of its interval, under three names.
     """
     mean = interval(by_problem, by_problem.index, kind)
     return dict(zip(names, (mean.estimate, mean.low, mean.high), strict=True))
@@ -113,10 +113,10 @@ def mean_and_ends(
 
 def summarise(answers: pd.DataFrame) -> pd.DataFrame:
     """Return a row per model and condition: n, samples, accuracy with its interval,
-    RATES, and PAIRED against none.
+    RATES, and PAIRED compared with none.
 
-    `p_value` is the smallest level at which the effect's interval leaves 0 out, which
-    `p_holm` corrects for all rows; PAIRED are NaN without answers to pair.
+    `p_value` is the smallest level at which the effect's interval excludes 0, and
+    `p_holm` corrects it for all rows. PAIRED are NaN if there are no answers to pair.
     """
     rows = []
     of_none = {}
@@ -156,7 +156,7 @@ def _rates(group: pd.DataFrame) -> dict[str, float]:
 
 def _paired(none: pd.DataFrame, treated: pd.DataFrame) -> dict[str, float]:
     """Return COMPARED of answers (problems, samples) under one condition and none, over
-    what both answered.
+    the problems that both answered.
     """
     differences = (treated - none).reindex(none.index).dropna(how="all")
     if differences.empty:
@@ -178,7 +178,7 @@ def _paired(none: pd.DataFrame, treated: pd.DataFrame) -> dict[str, float]:
 
 def graders(answers: pd.DataFrame) -> pd.DataFrame:
     """Return a row per model, condition and grader: accuracy, disagreements with this
-    project's, effect.
+    project's grader, and effect.
     """
     by_condition = groups(answers).values()
     sizes = [len(group) for group in by_condition]
@@ -187,15 +187,15 @@ def graders(answers: pd.DataFrame) -> pd.DataFrame:
         different = [(group[field] != group["correct"]).sum() for group in by_condition]
         table = summarise(answers.assign(right=answers[field]))
         tables.append(table.assign(grader=name, n=sizes, disagree=different))
-    # A group's graders stand side by side.
+    # Keep the graders of a group together.
     table = pd.concat(tables).sort_index(kind="stable", ignore_index=True)
     told = ["grader", "n", "accuracy", "disagree"]
     return table[[*GROUP, *told, *EFFECT_ENDS, "p_value"]]
 
 
 def beside_the_paper(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the accuracies of `summarise`, and below them those that the paper reports
-    in Fig. 10, which have no interval; `source` says which is which.
+    """Return the accuracies of `summarise`, followed by those of the paper's Fig. 10,
+    which have no intervals; `source` tells them apart.
     """
     own = table.assign(source="this run")
     reported = pd.DataFrame(read_yaml(PAPER)["fig10"])
@@ -207,16 +207,16 @@ def beside_the_paper(table: pd.DataFrame) -> pd.DataFrame:
 def varied_fillers(table: pd.DataFrame) -> pd.DataFrame:
     """Return a row of `summarise` for each filler that the paper varies in Fig. 8.
 
-    `varied` says what is varied, `label` what the figure calls the filler, `reported`
-    what the paper reports of Qwen2.5-Math-7B, where it does.
+    `varied` names the varied property, `label` the filler in the figure, and `reported`
+    the paper's number for Qwen2.5-Math-7B, if there is one.
     """
     points = pd.DataFrame(read_yaml(PAPER)["fig08"])
     return points.merge(table, on="condition").sort_values("model", kind="stable")
 
 
 def at_limit(answers: pd.DataFrame, limit: int) -> pd.DataFrame:
-    """Return answers as they would be graded if they had been cut at a limit: one that
-    is longer counts as wrong.
+    """Return answers as they would be graded with a lower token limit: a longer answer
+    counts as wrong.
     """
     is_cut = answers["completion_tokens"].astype(int) > limit
     return answers.assign(
@@ -226,8 +226,9 @@ def at_limit(answers: pd.DataFrame, limit: int) -> pd.DataFrame:
 
 
 def change_of_length(answers: pd.DataFrame) -> dict[str, float]:
-    """Return by how many tokens slashes change answers that end under both conditions,
-    with the interval over problems and their number; the number alone where it is 0.
+    """Return the change in tokens that slashes cause in answers that end under both
+    conditions, with its interval over problems and their number; only the number if it
+    is 0.
     """
     ended = answers[answers["finish_reason"] == "stop"]
     tokens = ended.pivot(
@@ -240,7 +241,7 @@ def change_of_length(answers: pd.DataFrame) -> dict[str, float]:
 
 
 def by_limit(answers: pd.DataFrame, limits: Sequence[int]) -> pd.DataFrame:
-    """Return a row per model and limit, of the single answers under none and mless of
+    """Return a row per model and limit, for the greedy answers under none and mless of
     the models that have both.
     """
     rows = []
@@ -261,15 +262,16 @@ def by_limit(answers: pd.DataFrame, limits: Sequence[int]) -> pd.DataFrame:
 
 def nat_table(scores: pd.DataFrame) -> pd.DataFrame:
     """Return a row per target, model and condition: the mean of log p in nats, and the
-    effect, its mean difference per problem to none, or else to the first condition.
+    effect, which is the mean difference per problem to none (or else to the first
+    condition).
 
-    n is the number of problems that both have; there is no row where that is 0.
+    n is the number of problems with both; there is no row if it is 0.
     """
     rows = []
     for target, of_target in scores.groupby("target", sort=False):
         first_of: dict[str, pd.Series] = {}  # by model
         for (model, condition), group in groups(of_target).items():
-            # The mean of a problem's answers, where there are several.
+            # The mean over a problem's answers, if there are several.
             by_problem = group.groupby("problem_id")["nats"].mean()
             first = first_of.setdefault(model, by_problem)
             differences = (by_problem - first).dropna()

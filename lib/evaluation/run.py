@@ -1,6 +1,6 @@
-"""Answer problems under every condition, grade the answers and keep each one.
+"""Answer problems under every condition, grade the answers and store each one.
 
-A run goes on where an earlier one stopped.
+A run continues where an earlier one stopped.
 """
 
 import contextlib
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from lib.generation.workers import Workers
 
 # A second step asks for the answer in a box (Kojima et al. 2022); small models rarely
-# write one unasked.
+# write one otherwise.
 ELICITATION = "\n\nTherefore, the final answer is \\boxed{"
-WHOLE = (1, 1)  # the one shard of a run that is not divided
+WHOLE = (1, 1)  # the only shard of a run without shards
 
 
 def evaluate(
@@ -59,15 +59,15 @@ def evaluate(
     shard: tuple[int, int] = WHOLE,
     known: Sequence[dict] = (),
 ) -> pd.DataFrame:
-    """Complete and grade what `folder` lacks, each kept at once, and return all of it,
-    a row per completion in a fixed order. Rows that are `known` are taken over.
+    """Complete and grade the answers that `folder` lacks, store each at once, and
+    return all of them, a row per completion in a fixed order. `known` rows are copied.
 
-    Shard (i, n) completes every n-th one into a file of its own; the answers are those
-    of all shards so far. Raises PartlyDone at the end for prompts that got no answer,
-    and InputError as `opened` does.
+    Shard (i, n) completes every n-th prompt into a separate file; the returned answers
+    are those of all shards so far. Raises PartlyDone at the end for prompts without an
+    answer, and InputError as `opened` does.
     """
-    # An engine that is not installed, and a model that no prompt can be made for, are
-    # named before the folder is opened.
+    # A missing engine, or a model without valid prompts, is reported before the folder
+    # is opened.
     engine_class(accuracy.engine)
     problems = load_problems(accuracy.problems, accuracy.limit, seed, accuracy.levels)
     wanted_of_models = []
@@ -102,7 +102,7 @@ def evaluate(
 
     keys = [key for _, wanted in wanted_of_models for key in wanted]
     answers = frame([rows[key] for key in keys if key in rows])
-    if len(answers) == len(keys):  # other shards may be at theirs
+    if len(answers) == len(keys):  # other shards may still be running
         table = summarise(answers)
         lines = [row.dropna().to_dict() for _, row in table.iterrows()]
         write_json(Path(folder) / SUMMARY, lines)
@@ -110,14 +110,14 @@ def evaluate(
 
 
 def _device(accuracy: Accuracy) -> str:
-    """Return the kind of device that answers are written on, here or by workers."""
+    """Return the kind of device that writes the answers, here or in workers."""
     if accuracy.gpus_per_worker is None:
         return "cuda" if torch.cuda.is_available() else "cpu"
     return "cuda" if accuracy.gpus_per_worker else "cpu"
 
 
 def _sampling(accuracy: Accuracy) -> Sampling:
-    """Return how answers are decoded."""
+    """Return the decoding settings."""
     return Sampling(
         accuracy.max_new_tokens,
         accuracy.temperature,
@@ -130,9 +130,9 @@ def _sampling(accuracy: Accuracy) -> Sampling:
 def _require_room(
     loaded: Loaded, accuracy: Accuracy, wanted: Mapping[str, WantedCompletion]
 ) -> None:
-    """Raise InputError where an answer may not fit behind its prompt.
+    """Raise InputError if an answer may not fit into the context after its prompt.
 
-    One that is not begun for want of room would count as a wrong one.
+    An answer that cannot begin for lack of room would count as wrong.
     """
     following = positions_after(loaded.tokenizer, _sampling(accuracy))
     for completion in wanted.values():
@@ -152,7 +152,7 @@ def _completed(
 ) -> Generator[Completion, None, None]:
     """Yield each missing completion as the engine finishes it.
 
-    Raises InputError at once for what the engine refuses.
+    Raises InputError at once for requests that the engine refuses.
     """
     requests = [_request(key, completion) for key, completion in missing.items()]
     sampling = _sampling(accuracy)
@@ -164,8 +164,8 @@ def _completed(
 def _engine(
     loaded: Loaded, accuracy: Accuracy, requests: list[Request], sampling: Sampling
 ) -> Iterator["Writer | Workers"]:
-    """Yield what completes: an engine with the model's weights here or, with workers,
-    one in each of them.
+    """Yield the completing object: an engine with the model's weights here or, with
+    workers, an engine in each of them.
     """
     engine = engine_class(accuracy.engine)
     size = accuracy.batch_size
@@ -173,7 +173,7 @@ def _engine(
         yield engine(engine.load(loaded), size, accuracy.gpus_per_worker or 1)
         return
 
-    # An engine without weights refuses here what no worker can run.
+    # An engine without weights refuses requests that no worker could run.
     engine(loaded, size).complete(requests, sampling)
     gpus = accuracy.gpus_per_worker or int(loaded.device == "cuda")
     with workers_class()(
@@ -183,7 +183,7 @@ def _engine(
 
 
 def _request(key: str, wanted: WantedCompletion) -> Request:
-    """Return what an engine is asked for."""
+    """Return the request of a wanted completion."""
     seed = int(key, 16) % 2**63
     input_ids = wanted.prompt.input_ids.tolist()
     return Request(key, input_ids, seed, wanted.arm)
@@ -203,7 +203,7 @@ def _row(
     row = begun_row(loaded, wanted.problem, wanted.condition)
     row |= vars(completion) | vars(verdict)
     if accuracy.temperature == 0:
-        # A greedy answer's tokens follow from its prompt.
+        # The tokens of a greedy answer follow from its prompt.
         del row["token_ids"]
     row["sample"] = wanted.sample
     row["response"] = text

@@ -1,5 +1,5 @@
-"""What a run asks for: every completion by its key, and what keys and rows of answers
-and scores have in common.
+"""Every completion of a run by its key, and the common parts of keys and rows of
+answers and scores.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from lib.prompts.problems import Problem, posed
 
 
 class WantedCompletion(NamedTuple):
-    """One completion that a run asks for."""
+    """One completion of a run."""
 
     problem: Problem
     condition: Condition
@@ -31,10 +31,10 @@ def completions_wanted(
     seed: int,
     problems: list[Problem],
 ) -> dict[str, WantedCompletion]:
-    """Return by key every completion that a run asks for of one model.
+    """Return by key every completion of a run by one model.
 
-    A prompt's ids stand for problem, format and filler: whatever changes them changes
-    the key.
+    The prompt's ids represent problem, format and filler in the key, so that any change
+    of these changes the key.
     """
     wanted = {}
     for condition in accuracy.conditions:
@@ -53,7 +53,7 @@ def completions_wanted(
 def key_parts(
     loaded: Loaded, problem: Problem, condition: Condition, prompt: Prompt
 ) -> dict[str, object]:
-    """Return what of a model and a prompt decides a row, for the row's key."""
+    """Return the properties of a model and a prompt that decide a row, for its key."""
     parts: dict[str, object] = {
         **made_by(loaded),
         "problem": problem.id,
@@ -67,7 +67,7 @@ def key_parts(
 
 
 def begun_row(loaded: Loaded, problem: Problem, condition: Condition) -> dict:
-    """Return what a row says of its model, problem and condition."""
+    """Return the fields of a row for its model, problem and condition."""
     row = problem.model_dump() | made_by(loaded)
     row["condition"] = str(condition)
     row["problem_id"] = problem.id
@@ -75,7 +75,7 @@ def begun_row(loaded: Loaded, problem: Problem, condition: Condition) -> dict:
 
 
 def made_by(loaded: Loaded) -> dict[str, str]:
-    """Return what of a model decides its numbers, as rows and their keys say it."""
+    """Return the properties of a model that decide its numbers, as in rows and keys."""
     return {
         "model": loaded.name,
         "revision": loaded.revision,
@@ -91,8 +91,8 @@ def prompt_of(
     filler: Filler,
     examples: Sequence[Example] = (),
 ) -> Prompt:
-    """Return the prompt of a problem under a condition, in chat form where that is
-    asked for and the model has a template.
+    """Return the prompt of a problem under a condition, in chat form if requested and
+    the model has a template.
     """
     return build_prompt(
         loaded.tokenizer,
@@ -105,11 +105,11 @@ def prompt_of(
 
 
 def arm_of(condition: Condition, loaded: Loaded) -> Arm | None:
-    """Return the settings of a condition's ARM, over the paper's for the model; None
+    """Return the ARM settings of a condition, based on the paper's for the model; None
     without ARM.
 
-    Statistics are a sequence's own, as in the authors' code, whose whole tensor is one
-    prompt: no batch decides them.
+    Statistics are per sequence, as in the authors' code, whose tensor is a single
+    prompt. So no batch influences them.
     """
     if not condition.arm:
         return None

@@ -1,4 +1,4 @@
-"""A plan of a run, what it would be refused for, and the fetching of its weights."""
+"""Plan a run, list the reasons why it would be refused, and download its weights."""
 
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
@@ -13,11 +13,11 @@ from lib.plan.tasks import ALL_LAYERS, Task, tasks_of
 from lib.profiles import Profile
 
 GB = 1e9
-STORED_BYTES = 2  # of a number on the hub: weights are published in bfloat16
+STORED_BYTES = 2  # per number on the hub: weights are published in bfloat16
 
 
 class Need(NamedTuple):
-    """What a run needs of a model; sizes are in bytes."""
+    """The requirements of a run for a model; sizes are in bytes."""
 
     model: str
     layers: float
@@ -28,10 +28,10 @@ class Need(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What a run takes, and what this machine has no room for."""
+    """The requirements of a run, and those that this machine does not meet."""
 
     tasks: list[Task]
-    needs: list[Need]  # of the models that something is left to do with
+    needs: list[Need]  # of the models with remaining work
     free: int  # bytes of memory
 
     @property
@@ -48,10 +48,10 @@ class Plan(NamedTuple):
 def make_plan(
     profile: Profile, fresh: bool = False, parts: Collection[str] = ()
 ) -> Plan:
-    """Return what a run of this profile takes.
+    """Return the plan of a run of this profile.
 
-    fresh: it starts over; parts: what it computes, all for none. Raises InputError for
-    a model that cannot be had.
+    fresh: the run starts over. parts: what it computes; none given: all. Raises
+    InputError for a model that is not available.
     """
     every = tasks_of(profile, fresh)
     tasks = [task for task in every if not parts or task.part in parts]
@@ -74,14 +74,14 @@ def make_plan(
 
 
 def refuse(plan: Plan) -> None:
-    """Raise InputError for all that this machine has no room for, if there is any."""
+    """Raise InputError if this machine lacks room for the run, with all reasons."""
     if plan.refusals:
         raise InputError("; ".join(plan.refusals))
 
 
 def fetch(plan: Plan) -> Iterator[str]:
-    """Fetch what a run lacks, and yield a line for each model: whole where any task
-    needs it whole, else the byte ranges of its first layers.
+    """Download the weights that a run lacks, and yield a line for each model: the
+    complete model if any task needs it, otherwise the byte ranges of its first layers.
     """
     for need in plan.needs:
         if not need.to_fetch:
@@ -95,7 +95,7 @@ def fetch(plan: Plan) -> Iterator[str]:
 
 
 def as_text(plan: Plan) -> str:
-    """Return a plan in full: refusals first, and at last its `summary`."""
+    """Return a complete plan: refusals first, and its `summary` last."""
     blocks = [f"refused: {reason}" for reason in plan.refusals]
     if plan.needs:
         models = pd.DataFrame(plan.needs)
@@ -111,7 +111,7 @@ def as_text(plan: Plan) -> str:
 
 
 def summary(plan: Plan) -> str:
-    """Return what a run takes, in one line."""
+    """Return the requirements of a run in one line."""
     prompts = sum(task.left for task in plan.tasks)
     if not prompts:
         return "Plan: nothing to fetch or compute, everything is stored"

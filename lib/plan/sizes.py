@@ -1,11 +1,12 @@
-"""How large a model is, what of it is here, and what memory a task needs.
+"""The size of a model, the part of it that is stored here, and the memory that a task
+needs.
 
     source = card("Qwen2.5-Math-7B")
     missing, here = files_of(source, layers=3)
     shape_of(source).parameters(layers=3)
 
-No weights are read. Torch is imported where it is needed: what cannot be had is refused
-without it.
+No weights are read. Torch is imported only if needed, so that an unavailable model is
+refused without it.
 """
 
 from collections.abc import Iterable
@@ -22,28 +23,28 @@ from lib.models.memory import SHARE_OF_MEMORY, free_memory
 from lib.models.names import HUB_SECONDS, Source, config_folder, gguf_parts
 from lib.plan.tasks import ALL_LAYERS, Task
 
-# Parts that score: what their models lack of memory stays on disk.
+# Scoring parts, whose models may stay partly on disk.
 SCORING = ("likelihood", "ablations", "draw_scores")
 WORKING_MEMORY = 2.5e9  # bytes of Python, logits, and answers that grow at once
 
 
 class Shape(NamedTuple):
-    """How many parameters a decoder and its parts have."""
+    """The number of parameters of a decoder and its parts."""
 
     whole: int
     embedding: int
     layer: int
 
     def parameters(self, layers: float = ALL_LAYERS) -> float:
-        """Return how many the embedding and first layers have."""
+        """Return the number of parameters of the embedding and the first layers."""
         return min(self.whole, self.embedding + layers * self.layer)
 
 
 def files_of(source: Source, layers: float = ALL_LAYERS) -> tuple[int, int]:
-    """Return the bytes that are missing and here of a model's weights, or of its first
-    layers.
+    """Return the bytes that are missing and stored of a model's weights, or of its
+    first layers.
 
-    source: a card. Raises InputError for what cannot be had.
+    source: a card. Raises InputError for an unavailable model.
     """
     if source.gguf:
         return 0, _bytes_of(gguf_parts(source))
@@ -53,7 +54,9 @@ def files_of(source: Source, layers: float = ALL_LAYERS) -> tuple[int, int]:
 
 
 def _on_hub(source: Source, layers: float) -> tuple[int, int]:
-    """Return the files of a model on the hub, which is asked for what is not here."""
+    """Return the file sizes of a model on the hub, which is queried only for missing
+    files.
+    """
     folder = config_folder(source)
     cut = layers_folder(source.repo, folder.name, layers)
     for whole in (folder, cut):
@@ -84,10 +87,9 @@ def _bytes_of(files: Iterable[Path]) -> int:
 
 
 def shape_of(source: Source) -> Shape:
-    """Return the shape of a model from its config alone; raises InputError.
+    """Return the shape of a model from its config; raise InputError if that fails.
 
-    source: a card. Of a GGUF file that data/models.yaml does not know the config is in
-    the file.
+    source: a card. A GGUF file that data/models.yaml does not list contains its config.
     """
     import torch
     import transformers
@@ -110,7 +112,7 @@ def shape_of(source: Source) -> Shape:
 
 
 def room_for_weights() -> int:
-    """Return how many bytes are free where weights lie."""
+    """Return the number of free bytes on the disk for weights."""
     import torch
 
     return free_memory("cuda" if torch.cuda.is_available() else "cpu")
@@ -119,7 +121,7 @@ def room_for_weights() -> int:
 def memory_of(task: Task, shape: Shape) -> float:
     """Return how many bytes of memory a task needs.
 
-    What a model that scores lacks of it stays on disk.
+    For a scoring task, weights that do not fit stay on disk.
     """
     import torch
 

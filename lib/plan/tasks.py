@@ -1,4 +1,6 @@
-"""What a run of a profile computes: prompts by part and model, and what is stored."""
+"""The computations of a profile's run: prompts by part and model, and those that are
+stored.
+"""
 
 from collections.abc import Collection, Iterator, Mapping
 from itertools import groupby
@@ -16,28 +18,28 @@ from lib.models.names import resolve
 from lib.profiles import HALVES, Accuracy, Likelihood, Profile
 from lib.prompts.problems import Problem, load_problems
 
-TOKEN_CHARACTERS = 2.7  # of a token
-ALL_LAYERS = inf  # as many layers as a model has, with its head
+TOKEN_CHARACTERS = 2.7  # per token
+ALL_LAYERS = inf  # all layers of a model, with its head
 
 
 class Task(NamedTuple):
-    """What is computed on one model for one purpose."""
+    """The computation for one part on one model."""
 
-    part: str  # as a run asks for it
+    part: str  # the part's name in a run
     model: str  # its spec
     prompts: int
     stored: int  # of these prompts
     dtype: str
-    layers: float = ALL_LAYERS  # that are read
+    layers: float = ALL_LAYERS  # number of layers that are read
 
     @property
     def left(self) -> int:
-        """How many prompts are yet to be run."""
+        """Number of prompts that remain."""
         return max(0, self.prompts - self.stored)
 
 
 def tasks_of(profile: Profile, fresh: bool) -> Iterator[Task]:
-    """Yield what a run computes; fresh: it starts over."""
+    """Yield the computations of a run; fresh: the run starts over."""
     attention = profile.attention
     for (_, deep), group in groupby(STEPS, attrgetter("part", "deep")):
         steps = list(group)
@@ -46,20 +48,22 @@ def tasks_of(profile: Profile, fresh: bool) -> Iterator[Task]:
                 yield from _measured(profile, steps, spec, fresh)
     parts = parts_of_profile(profile)
     for part in parts.values():
-        yield from _asked(part, parts, fresh)
+        yield from _of_part(part, parts, fresh)
 
 
 def _measured(
     profile: Profile, steps: list[PlannedStep], spec: str, fresh: bool
 ) -> Iterator[Task]:
-    """Yield these steps of the measurements, if anything of them is left: each reads
-    its prompts once.
+    """Yield these measurement steps if any of them remains; each reads its prompts
+    once.
     """
     attention = profile.attention
     if fresh:
         missing = steps
     elif profile.has_stored(resolve(spec).name):
-        of_repository(profile, spec)  # which refuses other settings, as the run does
+        of_repository(
+            profile, spec
+        )  # raises InputError for other settings, as the run does
         return
     else:
         missing = MeasuredSteps(profile, spec).missing(steps)
@@ -86,14 +90,14 @@ def _measured(
     )
 
 
-def _asked(part: Part, parts: Mapping[str, Part], fresh: bool) -> Iterator[Task]:
-    """Yield what a part of the answers or scores asks of each model.
+def _of_part(part: Part, parts: Mapping[str, Part], fresh: bool) -> Iterator[Task]:
+    """Yield the computations of a part of the answers or scores for each model.
 
-    parts: all of the profile, of which `draws` says which answers need scores.
+    parts: all parts of the profile, of which `draws` decides which answers need scores.
     """
     section = part.section
     if part.is_kept():
-        # However few they are: nothing is added to them.
+        # Nothing is added to stored rows, however few there are.
         models = part.stored()["model"]
         for spec in section.models:
             own = int((models == resolve(spec).name).sum())
@@ -113,7 +117,7 @@ def _asked(part: Part, parts: Mapping[str, Part], fresh: bool) -> Iterator[Task]
         if part.name == "draw_scores":
             texts *= len(HALVES)
             if not fresh:
-                # Which of them need no score is known once they are drawn.
+                # Which answers need a score is known only after sampling.
                 drawn = parts["draws"].found()
                 drawn = _of_these(drawn, spec, HALVES, problems)
                 texts -= int((~is_divided(drawn)).sum())
@@ -127,7 +131,7 @@ def _of_these(
     conditions: Collection[object],
     problems: list[Problem],
 ) -> pd.DataFrame:
-    """Return the rows that are of a model, these conditions and these problems."""
+    """Return the rows of a model, these conditions and these problems."""
     of_model = rows["model"] == resolve(spec).name
     names = [str(condition) for condition in conditions]
     ids = [problem.id for problem in problems]
