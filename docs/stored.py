@@ -18,10 +18,11 @@ from lib.claims import answer_measures, verdict
 from lib.claims.claim import Claim, load_claims
 from lib.claims.verdict import Verdict, stored_verdicts
 from lib.errors import InputError
-from lib.evaluation import answer_tables
+from lib.evaluation import ablation_tables, answer_tables
 from lib.evaluation.parts import parts_of_profile
 from lib.figures.tables import triples
 from lib.files.whole import read_yaml
+from lib.measurement import network_tables
 from lib.measurement.run import measure
 from lib.profiles import (
     Accuracy,
@@ -234,6 +235,26 @@ def solutions(more: str, less: str) -> list[SimpleNamespace]:
     table = answer_tables.nat_table(less_first).rename(columns={"effect": "estimate"})
     changed = {row.model: row for row in as_rows(table) if row.condition == more}
     return [changed[model] for model in verdict.models_of(about("dilution"))]
+
+
+@functools.cache
+def contrast(more: str, less: str) -> list[SimpleNamespace]:
+    """Return by model how much more likely one condition of the ablations makes the
+    reference solution than another does: `change` in nats, and n.
+    """
+    ablations = evaluation.scores(load_profile("families"), "ablations")
+    table = ablation_tables.contrast_table(ablations, {more: (more, less)})
+    changed = {row.model: row for row in as_rows(table)}
+    return [changed[model] for model in verdict.models_of(about("dilution"))]
+
+
+@functools.cache
+def sinks() -> list[SimpleNamespace]:
+    """Return by model and condition what share of attention an insertion takes in the
+    later layers, in %, and how many heads it makes sinks.
+    """
+    measured = measure(load_profile("families"), "attention", "controls")
+    return as_rows(network_tables.sinks_table(measured))
 
 
 def figures_drawn() -> Iterator[SimpleNamespace]:

@@ -12,11 +12,24 @@ import pandas as pd
 
 from lib.evaluation.answer_tables import mean_and_ends
 from lib.evaluation.records import WINDOWS
-from lib.prompts.conditions import EVERY_LAYER, NO_LAYER, parse_condition
+from lib.prompts.conditions import NO_LAYER, parse_condition
 
 ENDS = ["change", "low", "high"]
 FIRST_LAYERS = "layers 1 to k see the slashes"
 OTHER_LAYERS = "the layers after k see the slashes"
+
+
+def with_likelihoods(
+    ablations: pd.DataFrame, scores: pd.DataFrame, longest: int
+) -> pd.DataFrame:
+    """Return the ablations and, of their models, the likelihoods of reference solutions
+    of at most `longest` tokens: a contrast of two conditions that both have rests on
+    more problems.
+    """
+    is_short = (scores.target == "solution") & (scores.tokens <= longest)
+    alike = scores[is_short & scores.model.isin(ablations.model)]
+    every = pd.concat([ablations, alike], ignore_index=True)
+    return every.drop_duplicates(["model", "condition", "problem_id"])
 
 
 def contrast_table(
@@ -34,24 +47,23 @@ def depth_table(ablations: pd.DataFrame) -> pd.DataFrame:
 
     After layer 0 all layers see them.
     """
-    parsed = {name: parse_condition(name) for name in ablations.condition.unique()}
-    contrasts, last = {}, {}
-    for name, condition in parsed.items():
+    contrasts = {}
+    visible_to = {}
+    for name in ablations.condition.unique():
+        condition = parse_condition(name)
         view = condition.view
-        if condition.inserted != "mless" or condition.visible or condition.length:
+        if condition.inserted != "mless" or view == NO_LAYER or view.silent:
             continue
-        if condition.position or view == NO_LAYER or view.silent:
+        if condition.length or condition.position or condition.arm:
             continue
-        is_first = view.first == 1 and view != EVERY_LAYER
-        label = name
-        contrasts[label] = (name, "gap")
-        last[label] = (
-            FIRST_LAYERS if is_first else OTHER_LAYERS,
-            view.last if is_first else view.first - 1,
-        )
+        contrasts[name] = (name, "gap")
+        if view.last is None:
+            visible_to[name] = (OTHER_LAYERS, view.first - 1)
+        else:
+            visible_to[name] = (FIRST_LAYERS, view.last)
     table = contrast_table(ablations, contrasts)
-    table["visible to"] = [last[label][0] for label in table.contrast]
-    table["k"] = [last[label][1] for label in table.contrast]
+    table["visible to"] = [visible_to[name][0] for name in table.contrast]
+    table["k"] = [visible_to[name][1] for name in table.contrast]
     models = list(dict.fromkeys(table.model))
     return table.sort_values(
         ["model", "visible to", "k"],
@@ -64,7 +76,8 @@ def depth_table(ablations: pd.DataFrame) -> pd.DataFrame:
 
 def entropy_table(ablations: pd.DataFrame, conditions: Sequence[str]) -> pd.DataFrame:
     """Return the change of the next token's mean entropy against none in nats, and the
-    mean `divergence` from none, by tokens of the solution and by condition.
+    mean `divergence` of its distribution from none's (Kullback-Leibler, in nats), by
+    tokens of the solution and by condition.
     """
     contrasts = {name: (name, "none") for name in conditions}
     tables = []

@@ -27,17 +27,22 @@ def ablations(entropy=(0, 0, 0, 0), **shifts):
     return {"ablations": pd.DataFrame(rows).assign(model="m")}
 
 
+EARLY = "layers-1-to-8-only"
+
+
 def test_a_contrast_is_judged_by_its_change_in_nats():
-    verdict = verdict_on("ablation-gap", ablations(gap=-2.0))
+    verdict = verdict_on("ablation-early-layers", ablations(gap=0.0, **{EARLY: 2.0}))
     assert verdict.verdict == "supported"
-    assert verdict.effect == pytest.approx(-2)
+    assert verdict.effect == pytest.approx(2)
     assert verdict.n == PROBLEMS
-    assert verdict_on("ablation-gap", ablations(gap=2.0)).verdict == "contradicted"
+    against = ablations(gap=0.0, **{EARLY: -2.0})
+    assert verdict_on("ablation-early-layers", against).verdict == "contradicted"
 
 
 def test_a_contrast_whose_conditions_were_not_scored_is_not_tested():
-    verdict = verdict_on("ablation-visible", ablations(mless=1.0))
-    assert (verdict.n, verdict.reason) == (0, "the profile scores nothing under gap")
+    verdict = verdict_on("ablation-early-layers", ablations(gap=1.0))
+    reason = f"the profile scores nothing under {EARLY}"
+    assert (verdict.n, verdict.reason) == (0, reason)
 
 
 def test_entropy_is_that_of_the_tokens_that_a_claim_names():

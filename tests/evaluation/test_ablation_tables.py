@@ -32,6 +32,21 @@ def test_a_contrast_is_over_the_problems_that_have_both_conditions():
     assert row["low"] <= -1.5 <= row["high"]
 
 
+def test_likelihoods_of_solutions_as_short_join_a_contrast():
+    ablations = scores({"none": [-9.0], "gap": [-10.0]}).assign(tokens=20)
+    more = scores({"none": [-9.0, -8.0, -7.0], "gap": [-10.0, -9.0, -7.5]})
+    more = more.assign(target="solution", tokens=[20, 30, 200] * 2)
+    others = more.assign(model="another")
+    answers = more.assign(target="answer", condition="mless")
+    likelihoods = pd.concat([more, others, answers])
+    every = ablation_tables.with_likelihoods(ablations, likelihoods, longest=192)
+    (row,) = ablation_tables.contrast_table(every, {"gap": ("gap", "none")}).to_dict(
+        "records"
+    )
+    assert (row["model"], row["n"], row["change"]) == ("m", 2, -1)
+    assert set(every.condition) == {"none", "gap"}
+
+
 def test_depth_goes_by_the_layers_that_see_all_slashes():
     nats = {
         "none": [-9.0, -9.0],
@@ -42,6 +57,7 @@ def test_depth_goes_by_the_layers_that_see_all_slashes():
         "hidden-from-layers-1-to-4": [-8.0, -8.0],
         # None of these is a step of depth.
         "mless:10": [0.0, 0.0],
+        "mless+arm": [0.0, 0.0],
         "mless@before": [0.0, 0.0],
         "mless-last-5": [0.0, 0.0],
         "dilution": [0.0, 0.0],
