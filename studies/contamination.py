@@ -166,8 +166,9 @@ def compared(rows: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
         are_enough = min(map(len, groups.values())) >= ENOUGH
         for name, values in groups.items():
             row[f"n_{name}"] = len(values)
+            ends = [f"slashes_{name}{end}" for end in ("", "_low", "_high")]
+            row |= dict.fromkeys(ends)
             if are_enough:
-                ends = [f"slashes_{name}{end}" for end in ("", "_low", "_high")]
                 row |= mean_and_ends(ends, values, "mean")
         table.append(row)
     return pd.DataFrame(table)
