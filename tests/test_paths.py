@@ -5,7 +5,7 @@ import pytest
 from lib import paths
 from lib.errors import InputError
 
-EVERY = ["01", "02", "03", "04", "05", "06", "07"]
+EVERY = ["01", "02", "03", "04", "05", "06", "07", "08"]
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,8 @@ def test_what_a_notebook_needs_is_planned_and_computed_once_before_it_starts(run
         ("02_meaningless_effect", {"profile": "families"}),
         ("measure", "activations", True),
         *[("part", name) for name in ("main", "comparisons", "direct")],
-        *[("part", name) for name in ("likelihood", "draws", "draw_scores")],
+        *[("part", name) for name in ("likelihood", "ablations", "draws")],
+        ("part", "draw_scores"),
         ("07_does_it_help", {"profile": "families"}),
         ("prompts", True),
     ]

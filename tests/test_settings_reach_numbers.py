@@ -133,6 +133,8 @@ likelihood.dtype | bfloat16 | scores
 likelihood.conditions | [none, gap] | scores
 likelihood.at_once | [none] | scores
 likelihood.max_solution_tokens | 9 | scores
+likelihood.next_token | true | (scores)
+ablations | {models: [tiny-llama], problems: mine.jsonl, next_token: true} |
 pass_rates.models | other-llama | draws
 pass_rates.problems | other.jsonl | draws
 pass_rates.limit | 1 | draws
@@ -144,8 +146,12 @@ pass_rates.temperature | 3.0 | draws
 pass_rates.max_new_tokens | 3 | draws
 pass_rates.batch_size | 2 | =draws
 """
-# Whose settings are those of accuracy.sampling.
-OTHER_VARIATIONS = ("fillers", "interventions", "arm_map", "comparisons", "direct")
+# Whose settings are those of accuracy.sampling, and of likelihood.
+OTHER_VARIATIONS = (
+    *("fillers", "interventions", "arm_map", "comparisons", "direct"),
+    "ablations",
+)
+NO_SETTING = "larger"  # which profile a run is a part of; no person sets it
 
 ROWS = []
 for line in CHANGES.strip().splitlines():
@@ -280,6 +286,8 @@ def test_every_setting_has_a_row():
 def settings_below(model, place=""):
     """Yield the dotted place of each setting, those of one variation for all."""
     for name, field in model.model_fields.items():
+        if name == NO_SETTING:
+            continue
         section = section_of(field.annotation)
         if section and name not in OTHER_VARIATIONS:
             yield from settings_below(section, f"{place}{name}.")

@@ -234,7 +234,7 @@ def hiding(
     missing = {layer for layer in (*hidden, *silent) if not 1 <= layer <= last}
     if missing:
         raise InputError(
-            f"hiding in layers {sorted(missing)} was asked for; the model has layers 1"
+            f"hiding in layers {sorted(missing)} was requested; the model has layers 1"
             f" to {last}"
         )
     refuse_without_attention(model, (*hidden, *silent))

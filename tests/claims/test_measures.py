@@ -27,7 +27,7 @@ WITHOUT_ID = {name: value for name, value in ENTRY.items() if name != "id"}
     [
         (
             [ENTRY | {"measure": "guess"}],
-            "claim dilution: unknown measure 'guess': choose from accuracy_differences",
+            "claim dilution: unknown measure 'guess': choose from ablation_differences",
         ),
         (
             [ENTRY | {"measure": "accuracy_differences", "with": LOST_PART}],

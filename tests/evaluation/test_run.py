@@ -203,7 +203,10 @@ def test_arms_settings_are_the_conditions_over_the_models(answered, tmp_path, en
     for request in engine.asked[0][0]:
         settings = request.arm and request.arm.model_dump()
         assert settings == rows[request.key].get("arm")
-    by_condition = {row["condition"]: row for row in rows.values()}
+    (problem, *_) = (row["problem_id"] for row in rows.values())
+    by_condition = {
+        row["condition"]: row for row in rows.values() if row["problem_id"] == problem
+    }
     arm, both, code = (by_condition[name]["arm"] for name in conditions)
     assert arm["c"] == both["c"] == 0.13
     assert (code["c"], code["mode"], code["layer"]) == (1, "code", 2)

@@ -202,7 +202,7 @@ def test_no_token_is_chosen_where_numbers_ran_over(temperature, refused):
     logits = torch.tensor([[0.0, 1.0], [0.0, math.nan]])
     generators = [torch.Generator()] * 2
     message = refused(choose, logits, Sampling(1, temperature), generators)
-    assert "run over in this dtype (NaN): take --dtype float32" in message
+    assert "overflowed in this dtype (NaN): use --dtype float32" in message
 
 
 def test_an_answer_is_drawn_by_its_requests_own_seed(tiny):

