@@ -69,7 +69,8 @@ def require_known_parameters(cells: Sequence[str]) -> None:
     this call, directly after the parameters and the cell that papermill inserted after
     them.
     """
-    *_, declared, injected, _ = ["", *cells]
+    # nbval keeps no history of the cells.
+    *_, declared, injected, _ = ["", "", *cells]
     if injected.startswith(INJECTED):
         known = _assigned(declared)
         for name in _assigned(injected):
