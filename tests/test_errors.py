@@ -48,8 +48,11 @@ def test_every_wrong_field_is_named(content, expected):
 
 
 def test_a_notebook_shows_the_line_alone(monkeypatch):
+    from IPython.core.interactiveshell import InteractiveShell
     from IPython.testing.globalipapp import start_ipython
 
+    # Another test may have left a shell of another kind in this process.
+    InteractiveShell.clear_instance()
     shell = start_ipython()
     shell.user_ns["InputError"] = InputError
     shown = []
