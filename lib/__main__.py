@@ -32,7 +32,7 @@ try:
         Profile,
         check,
         check_accuracy,
-        run_profile,
+        profile_with_overrides,
     )
     from lib.profiles.options import Command, Parser, arguments_of, parser_of
     from lib.prompts.conditions import Filler
@@ -161,7 +161,7 @@ def _judge(profile: Profile) -> None:
 
 def _checked(overrides: Overrides) -> Profile:
     """Return a profile that can run, and print the folders of an overridden one."""
-    profile = run_profile(**dict(overrides))
+    profile = profile_with_overrides(**dict(overrides))
     check(profile)
     name = profile.name
     if name != overrides.profile:

@@ -19,7 +19,7 @@ from commands import copy_repository
 from one_kernel import run_in_one_kernel
 
 from lib import paths
-from lib.profiles import load_profile, run_profile
+from lib.profiles import load_profile, profile_with_overrides
 
 NOTEBOOKS = sorted(paths.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
 BOOKS = {path.stem: nbformat.read(path, as_version=4) for path in NOTEBOOKS}
@@ -171,7 +171,7 @@ def decided(row):
 
 def test_five_problems_of_a_model_of_ones_own_fill_every_notebook(copy, tiny_llama):
     """As somebody tries a profile: few problems, a model that answers at random."""
-    run = run_profile("demo", model=str(tiny_llama), limit=5, name="mine")
+    run = profile_with_overrides("demo", model=str(tiny_llama), limit=5, name="mine")
     content = run.model_dump()
     content["accuracy"] |= {"levels": None, "max_new_tokens": 8}
     asked = {"models": [str(tiny_llama)], "problems": "embedded", "limit": 5}

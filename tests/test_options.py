@@ -18,7 +18,7 @@ from lib import reproduce
 from lib.__main__ import main
 from lib.errors import InputError
 from lib.evaluation import likelihood, run
-from lib.profiles import Profile, load_profile, run_profile
+from lib.profiles import Profile, load_profile, profile_with_overrides
 from lib.prompts.conditions import Filler
 
 COMMANDS = {
@@ -175,5 +175,5 @@ def test_each_other_command_hands_on_the_profile_that_is_typed(
         monkeypatch.setattr(place, receive)
     monkeypatch.setattr("lib.__main__.check", lambda profile: None)
     assert main([command, "--profile", "families", "--limit", "3"]) == 2
-    name = run_profile("families", limit=3).name
+    name = profile_with_overrides("families", limit=3).name
     assert capsys.readouterr().err.endswith(f"error: received {name}\n")

@@ -16,7 +16,7 @@ from lib.profiles import (
     load_profile,
     overrides,
     profile_names,
-    run_profile,
+    profile_with_overrides,
 )
 from lib.prompts.conditions import Filler
 from lib.prompts.problems import load_problems
@@ -149,12 +149,12 @@ def heads(profile):
 
 
 def test_another_model_is_run_everywhere_with_what_fits_it(tiny_llama):
-    run = run_profile("families", model="demo")
+    run = profile_with_overrides("families", model="demo")
     assert run.models == ["demo"]
     of_demo = {"fig11": [(1, 9)], "fig18": [(1, 3), (1, 5), (1, 7)]}
     assert heads(run) == {"fig09": [], "fig10": [], "fig13": []} | of_demo
 
-    of_three_layers = run_profile("demo", model=str(tiny_llama))
+    of_three_layers = profile_with_overrides("demo", model=str(tiny_llama))
     check(of_three_layers)
     conditions = map(str, of_three_layers.accuracy.arm_map.conditions)
     layers = {name for name in conditions if "layer" in name}
@@ -167,42 +167,42 @@ def test_no_layer_is_asked_for_that_another_model_says_it_lacks(
 ):
     source = types.SimpleNamespace(layers=known)
     monkeypatch.setattr(overrides, "card", lambda spec: source)
-    assert run_profile("demo", model="org/name").attention.layers == layers
+    assert profile_with_overrides("demo", model="org/name").attention.layers == layers
 
 
 def test_a_model_that_is_known_here_asks_no_hub_for_its_layers(monkeypatch):
     monkeypatch.setattr(overrides, "card", None)
-    attention = run_profile("laptop", model="Qwen2.5-Math-7B").attention
+    attention = profile_with_overrides("laptop", model="Qwen2.5-Math-7B").attention
     assert (attention.models, attention.layers) == (["Qwen2.5-Math-7B"], 3)
 
 
 @pytest.mark.parametrize("limit, of_fillers", [(3, 3), (500, 48)])
 def test_fewer_problems_go_everywhere_and_more_to_no_part(limit, of_fillers):
-    run = run_profile("demo", limit=limit)
+    run = profile_with_overrides("demo", limit=limit)
     assert run.attention.limit == run.accuracy.limit == limit
     assert run.accuracy.fillers.limit == of_fillers
     assert run.accuracy.levels == [1, 2, 3]
     assert run.attention.example == "embedded/draw/159"
-    families = run_profile("families", limit=limit)
+    families = profile_with_overrides("families", limit=limit)
     assert families.likelihood.limit == families.pass_rates.limit == limit
     # A smaller sample lies in what is stored.
     assert families.stored == (limit < load_profile("families").attention.limit)
 
 
 def test_another_dtype_is_not_that_of_likelihoods_and_pass_rates():
-    run = run_profile("families", dtype="bfloat16")
+    run = profile_with_overrides("families", dtype="bfloat16")
     assert run.attention.dtype == run.accuracy.dtype == "bfloat16"
     assert run.likelihood.dtype == run.pass_rates.dtype == "float32"
 
 
 def test_an_override_has_a_name_and_folders_of_its_own():
-    first = run_profile("demo", limit=3)
-    assert first == run_profile("demo", limit=3)
+    first = profile_with_overrides("demo", limit=3)
+    assert first == profile_with_overrides("demo", limit=3)
     assert re.fullmatch("demo-[0-9a-f]{6}", first.name)
-    assert run_profile("demo", limit=3, workers=2).name == first.name
-    assert first.name not in {run_profile("demo", limit=4).name, "demo"}
-    assert run_profile("demo") == load_profile("demo")
-    assert run_profile("demo", limit=3, name="mine").name == "mine"
+    assert profile_with_overrides("demo", limit=3, workers=2).name == first.name
+    assert first.name not in {profile_with_overrides("demo", limit=4).name, "demo"}
+    assert profile_with_overrides("demo") == load_profile("demo")
+    assert profile_with_overrides("demo", limit=3, name="mine").name == "mine"
     assert first.results == paths.RESULTS / first.name
     assert first.figures == paths.FIGURES / first.name
 
@@ -252,7 +252,7 @@ def test_a_profile_of_ones_own_is_read_again_but_not_under_a_shipped_name(
 
 def test_a_command_asks_for_a_run_as_it_can_be_asked_for_again(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
-    mine = run_profile("demo", limit=3, name="demo-mine")
+    mine = profile_with_overrides("demo", limit=3, name="demo-mine")
     assert load_profile("demo").options == "--profile demo"
     assert mine.options == "with the same options"
     (tmp_path / mine.name).mkdir()

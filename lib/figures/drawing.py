@@ -98,8 +98,8 @@ def token_curves(ax, head, names, colours=None):
     """Draw the attention that each token of one prompt receives, a curve per condition.
     The axis is cut if the first token receives more than any other.
 
-    head: the rows of a head, of `head_curves.curves`. names: the legend's text by
-    condition. colours: by condition; None: those of `tell_apart`.
+    head: the rows of one head of `head_curves.received_by_token`. names: the legend's
+    text by condition. colours: by condition; None: those of `tell_apart`.
     """
     looks = tell_apart(names)
     for condition, label in names.items():

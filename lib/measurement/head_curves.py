@@ -1,8 +1,9 @@
-"""The attention that tokens of the example prompt receive in the heads of a figure.
+"""Tabulate the attention that each token of the example prompt receives, in the heads
+that a figure draws.
 
 measured = measure(profile, "tokens")
-# a row per head, condition and token
-curves(measured, profile, "fig13", ["none", "mless"])
+# one row per head, condition and token
+received_by_token(measured, profile, "fig13", ["none", "mless"])
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,33 +15,36 @@ from lib.errors import InputError
 from lib.models.names import resolve
 from lib.profiles import Attention, Figure, Panel, Profile
 
-MOST_DRAWN = 3  # heads, or layers, of a figure if the profile names none
+MAX_PANELS = 3  # of a figure for which the profile names no heads
 
 
-def curves(
+def received_by_token(
     measured: Mapping[str, xr.Dataset],
     profile: Profile,
     figure: Figure,
     conditions: Sequence[str],
 ) -> pd.DataFrame:
-    """Return a row for each token of each head that a figure draws, from left to right.
+    """Return the attention that each token receives in each head of a figure.
 
-    The columns are model, revision, problem, layer, head, condition, position, part of
-    the prompt and received attention. `measured` has the `tokens` of each of the
-    profile's models. Raises InputError if a model lacks a head, or if its measurements
-    are not stored.
+    The table has one row per panel (from left to right), condition and token of the
+    prompt. Its columns are model, revision, problem, layer, head, condition, position
+    (of the token, from 0), part (of the prompt) and received (the mean attention weight
+    that later tokens give it). measured: the data set "tokens" of
+    `lib.measurement.measure`, by model.
+    Raises InputError if a model does not have a head, or if the stored measurements do
+    not include it.
     """
     tables = []
     for panel in _panels(measured, profile.attention, figure):
-        head = _drawn_head(measured, panel, figure)
+        head = _select_head(measured, panel, figure)
         tokens = head[["received", "part"]].sel(condition=list(conditions))
         if tokens.received.isnull().all():
             raise InputError(
-                f"{figure}: what layer {panel.layer}, head {panel.head} of"
-                f" {head.model} gives is not stored"
+                f"{figure}: the attention in layer {panel.layer}, head {panel.head} of"
+                f" {head.model} is not stored"
             )
         rows = tokens.to_dataframe().reset_index(names=["condition", "position"])
-        # Beyond the end of a shorter prompt a token has no part.
+        # The token axis is as long as the longest prompt; padding has no part.
         rows = rows[rows.part != ""].copy()
         rows["model"] = head.model
         rows["revision"] = head.revision
@@ -54,33 +58,39 @@ def curves(
 def _panels(
     measured: Mapping[str, xr.Dataset], attention: Attention, figure: Figure
 ) -> list[Panel]:
-    """Return the heads that a profile names for a figure.
+    """Return the heads that a figure draws: those that the profile names, or a default.
 
-    If it names none, Figs. 9 and 10 have the first head of the first model, in its
-    first layers and in layer 1. The other figures have heads of layer 1 (the last ones
-    in Fig. 18): several heads of a single model, or one head of each model.
+    By default Fig. 9 draws head 1 of the first model in its first layers, and Fig. 10
+    the same head in layer 1 alone. The other figures draw heads of layer 1 (the last
+    ones in Fig. 18): up to MAX_PANELS heads of a single model, or one head of each of
+    several models.
     """
     if panels := attention.panels.get(figure):
         return panels
     if figure in ("fig09", "fig10"):
-        deepest = min(attention.layers, MOST_DRAWN) if figure == "fig09" else 1
-        first, *_ = attention.models
-        layers = range(1, deepest + 1)
-        return [Panel(model=first, layer=layer, head=1) for layer in layers]
+        last_layer = min(attention.layers, MAX_PANELS) if figure == "fig09" else 1
+        first_model, *_ = attention.models
+        layers = range(1, last_layer + 1)
+        return [Panel(model=first_model, layer=layer, head=1) for layer in layers]
 
-    count = MOST_DRAWN if len(attention.models) == 1 else 1
+    heads_per_model = MAX_PANELS if len(attention.models) == 1 else 1
     panels = []
     for spec in attention.models:
         heads = range(1, measured[resolve(spec).name].sizes["head"] + 1)
-        drawn = heads[-count:] if figure == "fig18" else heads[:count]
+        if figure == "fig18":
+            drawn = heads[-heads_per_model:]
+        else:
+            drawn = heads[:heads_per_model]
         panels += [Panel(model=spec, layer=1, head=head) for head in drawn]
     return panels
 
 
-def _drawn_head(
+def _select_head(
     measured: Mapping[str, xr.Dataset], panel: Panel, figure: Figure
 ) -> xr.Dataset:
-    """Return the measurements of a head. Raises InputError if there are none."""
+    """Return the measurements of a panel's head; raise InputError if the model does not
+    have it.
+    """
     model = measured[resolve(panel.model).name]
     layers = model["layer"].values
     heads = model["head"].values

@@ -1,6 +1,6 @@
 """The settings of a run: a validated `Profile`, its overrides, and its folders.
 
-    run = run_profile("demo", limit=3)  # of data/profiles, with an override
+    run = profile_with_overrides("demo", limit=3)  # of data/profiles, with an override
     check(run)                          # refuses a profile that cannot run
     run.results, run.figures            # its folders
 
@@ -11,9 +11,9 @@ line.
 
 from lib.profiles.overrides import (
     Overrides,
+    profile_with_overrides,
     require_known_parameters,
-    require_prompt,
-    run_profile,
+    validate_prompt_parameters,
 )
 from lib.profiles.profile import (
     Profile,
@@ -50,7 +50,7 @@ __all__ = [
     "check_accuracy",
     "load_profile",
     "profile_names",
+    "profile_with_overrides",
     "require_known_parameters",
-    "require_prompt",
-    "run_profile",
+    "validate_prompt_parameters",
 ]

@@ -1,5 +1,8 @@
-"""Overrides from a notebook or the command line: a run that differs from its profile in
-model, number of problems, dtype or engine; and the prompt of notebook 00.
+"""Override a profile from a notebook or the command line, and validate notebooks'
+parameters.
+
+A run may differ from its profile in model, number of problems, dtype, engine, workers
+and name.
 """
 
 import ast
@@ -30,7 +33,7 @@ INJECTED = "# Parameters\n"
 
 
 class Overrides(Settings):
-    """The profile, and the settings that a notebook or the command line replaces."""
+    """A profile's name, and the settings that override it; None: not overridden."""
 
     profile: str = Field(
         "demo", description="a file of data/profiles, or a path to one"
@@ -49,8 +52,8 @@ class Overrides(Settings):
     workers: NonNegativeInt | None = Field(None, description=WORKERS)
 
 
-class TypedPrompt(Settings):
-    """The parameters of notebook 00, which shows one prompt."""
+class PromptParameters(Settings):
+    """The parameters of notebook 00, which measures one prompt."""
 
     model: str
     problem: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
@@ -60,16 +63,15 @@ class TypedPrompt(Settings):
 
 
 def require_known_parameters(cells: Sequence[str]) -> None:
-    """Raise InputError if papermill sets a name that the notebook's parameters lack.
+    """Raise InputError if papermill sets a parameter that the notebook does not have.
 
-    Papermill only warns, and the notebook would run with another profile or all
-    problems.
+    Papermill only warns about a misspelt name, and the notebook would then run with
+    its default settings.
 
-    cells: the sources of the cells run so far (IPython's `In`). The last cell makes
-    this call, directly after the parameters and the cell that papermill inserted after
-    them.
+    cells: the sources of the cells run so far (IPython's `In`). The last one calls this
+    function; before it come the parameters and the cell that papermill inserted.
     """
-    # nbval keeps no history of the cells.
+    # The empty cells are for nbval, which keeps no history of the cells.
     *_, declared, injected, _ = ["", "", *cells]
     if injected.startswith(INJECTED):
         known = _assigned(declared)
@@ -79,29 +81,34 @@ def require_known_parameters(cells: Sequence[str]) -> None:
 
 
 def _assigned(source: str) -> list[str]:
-    """Return the names that a cell of parameters assigns."""
+    """Return the names of the variables that a cell assigns."""
     statements = ast.parse(source).body
     assignments = [node for node in statements if isinstance(node, ast.Assign)]
     return [ast.unparse(target) for node in assignments for target in node.targets]
 
 
-def require_prompt(**parameters: Any) -> None:
-    """Raise InputError for parameters of notebook 00 that cannot be used, before its
-    model is loaded.
+def validate_prompt_parameters(**parameters: Any) -> None:
+    """Raise InputError for an invalid parameter of notebook 00, before the model is
+    loaded.
+
+    parameters: the fields of PromptParameters.
     """
-    typed = validated(TypedPrompt, parameters, "parameters")
-    card(typed.model)
+    prompt = validated(PromptParameters, parameters, "parameters")
+    card(prompt.model)  # raises InputError for a model that is not found
 
 
-def run_profile(profile: str, model=None, limit=None, name=None, **how: Any) -> Profile:
+def profile_with_overrides(
+    profile: str, model=None, limit=None, name=None, **execution: Any
+) -> Profile:
     """Return a profile with the overrides of a notebook or the command line.
 
-    It has another name and other folders, so that committed results stay unchanged. The
-    name is the given one, or else <profile>-<digest of the overrides>. Paths are
-    relative to the current folder. how: dtype, engine and workers; workers change no
-    result, so they alone give no other name.
+    An override changes the profile's name, and with it the folders of results and
+    figures, so that committed results stay unchanged. The new name is `name`, or else
+    <profile>-<digest of the overrides>. Paths are relative to the current folder.
+    execution: dtype, engine and workers. The number of workers does not change any
+    result, so it does not change the name either. Raises InputError.
     """
-    values = how | {
+    values = execution | {
         "profile": profile,
         "model": model,
         "limit": limit,
@@ -113,29 +120,31 @@ def run_profile(profile: str, model=None, limit=None, name=None, **how: Any) -> 
     content = base.model_dump()
     layers = inf
     if model := changes.get("model"):
-        # For a model in data/models.yaml this needs no hub.
+        # data/models.yaml has the number of layers, so its models need no hub.
         layers = resolve(model).layers or card(model).layers or inf
     for part, section in (content | content["accuracy"]).items():
         if isinstance(section, dict):
-            _override(part, section, changes, layers)
+            _override_section(part, section, changes, layers)
 
-    changes.pop("workers", None)  # they change no result
+    changes.pop("workers", None)
     if changes:
-        content["name"] = _name(base, **changes)
+        content["name"] = _run_name(base, **changes)
         content["larger"] = None
-        takes_less = changes.keys() <= {"limit", "model", "name"}
-        if takes_less and changes.get("model", base.models[0]) in base.models:
+        # A subset of the profile's problems and models reuses the profile's results.
+        is_subset = changes.keys() <= {"limit", "model", "name"}
+        if is_subset and changes.get("model", base.models[0]) in base.models:
             content["larger"] = (base.larger or base).model_dump(exclude={"larger"})
     return validated(Profile, content, f"profile {profile}, overridden")
 
 
-def _override(
+def _override_section(
     part: str, section: dict[str, Any], changes: dict[str, Any], layers: float
 ) -> None:
-    """Put the changes into a section, as far as it has such fields.
+    """Replace those fields of a profile's section that are overridden.
 
-    layers: the number of layers if the model is another one. The drawn heads are those
-    that the profile names for it, or else its first ones.
+    layers: the number of layers of the overriding model, inf without one. Conditions
+    and layers beyond it are dropped. Figures keep the heads that the profile names for
+    this model.
     """
     model = changes.get("model")
     if model and "models" in section:
@@ -151,23 +160,24 @@ def _override(
             if parse_condition(text).deepest <= layers
         ]
     if "limit" in section and "limit" in changes:
-        # A smaller run keeps at most the profile's number of problems.
-        most = section["limit"] if part in PARTS else None
-        section["limit"] = min(changes["limit"], most or changes["limit"])
-    # Scores are always in float32, because hundredths of a nat matter.
+        # A part of fewer problems than the others keeps its smaller limit.
+        maximum = section["limit"] if part in PARTS else None
+        section["limit"] = min(changes["limit"], maximum or changes["limit"])
+    # Log-likelihoods stay in float32, because hundredths of a nat matter.
     if part in ("attention", "accuracy"):
         for field in section.keys() & {"dtype", "engine", "workers"}:
             section[field] = changes.get(field, section[field])
 
 
-def _name(base: Profile, name: str | None = None, **changes: Any) -> str:
-    """Return the name of a run that differs from its profile; raise InputError for the
-    name of a shipped profile.
+def _run_name(base: Profile, name: str | None = None, **changes: Any) -> str:
+    """Return the given name of an overridden profile, or one derived from the changes.
+
+    Raises InputError for the name of a profile in data/profiles.
     """
     name = name or f"{base.name}-{settings_key(**changes)[:6]}"
     if name in profile_names():
         raise InputError(
-            f"name {name!r} is a profile of data/profiles: give another for what"
-            " differs from it"
+            f"name {name!r} is a profile of data/profiles: give the changed run another"
+            " name"
         )
     return name

@@ -13,7 +13,13 @@ from lib.evaluation.parts import RECORDED, parts_of_profile
 from lib.evaluation.records import shared_settings
 from lib.files.whole import write_json
 from lib.models.names import resolve
-from lib.profiles import Likelihood, PassRates, Profile, load_profile, run_profile
+from lib.profiles import (
+    Likelihood,
+    PassRates,
+    Profile,
+    load_profile,
+    profile_with_overrides,
+)
 from lib.prompts.conditions import Filler
 from lib.prompts.problems import MATH500_LIST, sample_ids
 
@@ -122,7 +128,7 @@ def test_a_smaller_sample_and_fewer_models_are_found_in_what_is_stored():
     every = evaluation.answers(families, "direct")
     one_model = {"model": SPECS[0], "limit": 20}
     for changes in ({"limit": 20}, {"limit": 5}, one_model):
-        smaller = run_profile("families", **changes)
+        smaller = profile_with_overrides("families", **changes)
         section = smaller.parts["direct"]
         assert not smaller.results.exists()
         sample = sample_ids("math500", changes["limit"], families.seed)
@@ -133,7 +139,7 @@ def test_a_smaller_sample_and_fewer_models_are_found_in_what_is_stored():
         assert found.problem_id.nunique() == changes["limit"]
     # Of a larger sample or another dtype the repository has nothing.
     for changes in ({"limit": 400}, {"limit": 5, "dtype": "float16"}):
-        parts = parts_of_profile(run_profile("families", **changes))
+        parts = parts_of_profile(profile_with_overrides("families", **changes))
         assert not parts["main"].is_kept()
 
 

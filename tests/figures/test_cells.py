@@ -90,7 +90,7 @@ def test_bars_are_the_accuracies_and_those_of_the_paper_are_hatched(draw):
         table=None,
         measure=lambda *args: None,
         answer_tables=found("beside_the_paper", gives=BARS),
-        head_curves=found("curves", gives=HEAD),
+        head_curves=found("received_by_token", gives=HEAD),
     )
     *of_conditions, hatched = bars.patches
     assert [bar.get_height() for bar in of_conditions] == [63, 44, 66]
@@ -112,7 +112,7 @@ def test_bars_are_the_accuracies_and_those_of_the_paper_are_hatched(draw):
 def test_a_ratio_that_leaves_the_axis_is_marked(draw):
     one = HEAD[HEAD.condition != "mful"]
     much = one.received.where(one.received != 0.2, 0.9)  # 0.9 / 0.4 of the last token
-    tables = found("curves", gives=one.assign(received=much))
+    tables = found("received_by_token", gives=one.assign(received=much))
     _, below = draw("02", 'names = {"none": "None"', head_curves=tables)
     ratios, mark, _ = below.lines
     assert ratios.get_ydata() == pytest.approx([0.6, 2.25])

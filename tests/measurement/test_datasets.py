@@ -18,7 +18,7 @@ from lib.files.store import read
 from lib.measurement import datasets, networks, run, variables
 from lib.measurement.datasets import STEPS_FILE, MeasuredSteps, joined, save_measured
 from lib.measurement.run import measure
-from lib.profiles import load_profile, run_profile
+from lib.profiles import load_profile, profile_with_overrides
 from lib.prompts.problems import load_problems, sample_ids
 
 NAME = "tiny-llama"
@@ -35,7 +35,7 @@ def tiny(folder):
 
     Two are its first layers, and one problem goes through all.
     """
-    profile = run_profile("demo", model=str(folder), limit=2, name="mine")
+    profile = profile_with_overrides("demo", model=str(folder), limit=2, name="mine")
     return changed(profile, layers=2, map_problems=1)
 
 

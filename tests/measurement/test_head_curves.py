@@ -5,7 +5,7 @@ import pytest
 from evidence import dataset
 
 from lib.errors import InputError
-from lib.measurement.head_curves import curves
+from lib.measurement.head_curves import received_by_token
 from lib.profiles import Panel, load_profile
 
 CONDITIONS = ["none", "mless"]
@@ -42,13 +42,13 @@ THERE = "demo has layers 1 to 2 and heads 1 to 2, not layer 1, head 3"
     ("head", "said"),
     [
         (3, f"fig10: {THERE}"),
-        (1, f"layer 1, head 1 of {MODELS['demo']} gives is not stored"),
+        (1, f"layer 1, head 1 of {MODELS['demo']} is not stored"),
     ],
 )
 def test_a_head_that_is_not_there_is_named(head, said):
     nothing = measured(received=float("nan"))
     with pytest.raises(InputError, match=said):
-        curves(nothing, drawing(fig10=head), "fig10", CONDITIONS)
+        received_by_token(nothing, drawing(fig10=head), "fig10", CONDITIONS)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_head_that_is_not_there_is_named(head, said):
     ],
 )
 def test_where_a_profile_names_no_heads_some_are_drawn(heads, figure, drawn):
-    table = curves(measured(heads), drawing(len(heads)), figure, ["mless"])
+    table = received_by_token(measured(heads), drawing(len(heads)), figure, ["mless"])
     places = table[["model", "layer", "head"]].drop_duplicates().itertuples()
     assert " ".join(f"{place.layer}:{place.head}" for place in places) == drawn
 
@@ -77,6 +77,8 @@ def test_where_a_profile_names_no_heads_some_are_drawn(heads, figure, drawn):
 def test_a_curve_ends_with_its_prompt():
     parts = np.full((2, 6), "problem", object)
     parts[0, 4:] = ""  # the prompt under none is shorter
-    table = curves(measured(part=parts), drawing(fig10=1), "fig10", CONDITIONS)
+    table = received_by_token(
+        measured(part=parts), drawing(fig10=1), "fig10", CONDITIONS
+    )
     assert table.condition.tolist() == ["none"] * 4 + ["mless"] * 6
     assert table.position.tolist() == [*range(4), *range(6)]

@@ -16,7 +16,7 @@ from lib.measurement.attention import measure_attention, prompts_of, received_by
 from lib.measurement.run import measure
 from lib.measurement.variables import INSERTIONS
 from lib.models.loading import load
-from lib.profiles import run_profile
+from lib.profiles import profile_with_overrides
 from lib.prompts.conditions import Filler
 from lib.prompts.problems import load_problems, stratified_sample
 
@@ -29,7 +29,9 @@ ARM = Arm(c=0.4, p1=90)
 @pytest.fixture(scope="module")
 def profile(tiny_llama):
     """A profile none of whose settings is that of the shipped ones."""
-    profile = run_profile("demo", model=str(tiny_llama), limit=LIMIT, name="mine")
+    profile = profile_with_overrides(
+        "demo", model=str(tiny_llama), limit=LIMIT, name="mine"
+    )
     changes = {"layers": 1, "map_problems": 1, "format": "chat", "example": None}
     attention = profile.attention.model_copy(update=changes)
     return profile.model_copy(

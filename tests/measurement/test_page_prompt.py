@@ -22,7 +22,7 @@ from lib.measurement.page_prompt import (
     prompt_file,
 )
 from lib.models.loading import load
-from lib.profiles import load_profile, run_profile
+from lib.profiles import load_profile, profile_with_overrides
 from lib.prompts.building import build_prompt
 from lib.prompts.problems import load_problems
 
@@ -83,7 +83,7 @@ def test_the_demos_file_is_what_the_demo_model_gives_today():
 def own(tiny_llama, tmp_path, monkeypatch):
     """A profile of a model that the repository knows nothing of."""
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
-    return run_profile("demo", model=str(tiny_llama), name="own")
+    return profile_with_overrides("demo", model=str(tiny_llama), name="own")
 
 
 def test_a_model_of_ones_own_is_measured_into_results_once(own, tiny_llama):
