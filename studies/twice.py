@@ -69,7 +69,7 @@ def change(answers: pd.DataFrame) -> dict[str, object]:
     # Without the slashes of its id a problem belongs to no kind.
     names = answers.problem_id.str.replace("/", " ")
     of_problems = pooled(answers.assign(problem_id=names)).iloc[0]
-    row |= {f"{name}_problems": of_problems[name] for name in (*ENDS[1:], "p_value")}
+    row |= {f"{name}_problems": of_problems[name] for name in (*ENDS, "p_value")}
     is_none = answers.condition == "none"
     row["right_none"] = int(answers.right[is_none].sum())
     row["right"] = int(answers.right[~is_none].sum())
