@@ -6,6 +6,7 @@ and tabulate them.
 
     parts            a profile's answers and scores by part, stored or computed now
     run              complete and grade the answers that a folder lacks: `evaluate`
+    engine           which engine answers where the settings say auto
     records          the settings that decide a run's numbers, the fields of its rows
     wanted           every completion of a run, with the common parts of keys and rows
     likelihood       score solutions, or sampled answers: `likelihoods`

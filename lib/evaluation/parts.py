@@ -22,6 +22,7 @@ import pandas as pd
 
 from lib import paths
 from lib.errors import InputError
+from lib.evaluation.engine import with_engine
 from lib.evaluation.pass_rates import scored_draws
 from lib.evaluation.records import (
     DRAW_SCORE_FIELDS,
@@ -60,9 +61,12 @@ class Part:
         self.section = profile.parts[name]
         self.seed = profile.seed
         self.filler = profile.filler
-        self.settings = shared_settings(self.section, self.filler, self.seed)
-        self.models = [resolve(spec).name for spec in self.section.models]
         self.folder = profile.results if name == "main" else profile.results / name
+        section = self.section
+        if isinstance(section, Accuracy):
+            section, _ = with_engine(section, self.folder)
+        self.settings = shared_settings(section, self.filler, self.seed)
+        self.models = [resolve(spec).name for spec in self.section.models]
         self.kept = profile.kept
         larger = profile.larger
         self.larger = type(self)(larger, name) if larger else None

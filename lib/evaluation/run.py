@@ -5,16 +5,17 @@ A run continues where an earlier one stopped.
 
 import contextlib
 import functools
+import sys
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
-import torch
 
 from lib.errors import InputError, PartlyDone
 from lib.evaluation.answer_tables import summarise
+from lib.evaluation.engine import with_engine, writing_device
 from lib.evaluation.records import (
     COMPLETIONS,
     FIELDS,
@@ -64,16 +65,17 @@ def evaluate(
 
     Shard (i, n) completes every n-th prompt into a separate file; the returned answers
     are those of all shards so far. Raises PartlyDone at the end for prompts without an
-    answer, and InputError as `opened` does.
+    answer, and InputError for shards with engine auto and as `opened` does.
     """
     # A missing engine, or a model without valid prompts, is reported before the folder
     # is opened.
+    accuracy = _with_engine(accuracy, Path(folder), shard)
     engine_class(accuracy.engine)
     problems = load_problems(accuracy.problems, accuracy.limit, seed, accuracy.levels)
     wanted_of_models = []
     for spec in accuracy.models:
         loaded = load_without_weights(
-            spec, _device(accuracy), accuracy.dtype, fetch=False
+            spec, writing_device(accuracy), accuracy.dtype, fetch=False
         )
         wanted = completions_wanted(loaded, accuracy, filler, seed, problems)
         _require_room(loaded, accuracy, wanted)
@@ -109,11 +111,17 @@ def evaluate(
     return answers
 
 
-def _device(accuracy: Accuracy) -> str:
-    """Return the kind of device that writes the answers, here or in workers."""
-    if accuracy.gpus_per_worker is None:
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    return "cuda" if accuracy.gpus_per_worker else "cpu"
+def _with_engine(accuracy: Accuracy, folder: Path, shard: tuple[int, int]) -> Accuracy:
+    """Return settings that name an engine, and print the choice of `auto`."""
+    if accuracy.engine == "auto" and shard != WHOLE:
+        raise InputError(
+            "engine auto may differ between the jobs of an array: with --shard, give"
+            " --engine vllm or transformers"
+        )
+    named, reason = with_engine(accuracy, folder)
+    if reason:
+        print(f"engine auto: {named.engine}, because {reason}", file=sys.stderr)
+    return named
 
 
 def _sampling(accuracy: Accuracy) -> Sampling:

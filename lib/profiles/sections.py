@@ -26,7 +26,10 @@ from lib.prompts.conditions import (
 LIMIT = "a seeded sample of so many problems, stratified by level; all if null"
 DTYPE = "of the weights: float32, bfloat16, float16, or auto, which goes by the device"
 FORMAT = "of the prompt: plain, or chat where the model has a template"
-ENGINE = "what generates: transformers or vllm"
+ENGINE = (
+    "what generates: transformers, vllm, or auto, which is vllm where it is installed"
+    " for CUDA and no condition has ARM, else transformers"
+)
 WORKERS = "Ray processes with an engine each (docs/cluster.md); 0: none"
 CONDITIONS_HELP = (
     "none, mless, mful, random, question, letters; mless:25, mless@end; arm, mless+arm,"
@@ -38,7 +41,7 @@ HALVES = ("none", "mless")
 PARTS = ("fillers", "sampling", "interventions", "arm_map", "comparisons", "direct")
 # Settings of an answer without reasoning.
 AT_ONCE = {"max_new_tokens": 0, "elicit": True}
-Engine = Literal["transformers", "vllm"]
+Engine = Literal["transformers", "vllm", "auto"]
 # The figures of single heads.
 Figure = Literal["fig09", "fig10", "fig11", "fig13", "fig18"]
 

@@ -8,7 +8,7 @@ import yaml
 from hand_written import keep, record
 
 from lib import evaluation, paths
-from lib.evaluation import likelihood, run
+from lib.evaluation import engine, likelihood, run
 from lib.evaluation.parts import RECORDED, parts_of_profile
 from lib.evaluation.records import shared_settings
 from lib.files.whole import write_json
@@ -121,6 +121,18 @@ def test_a_whole_run_comes_first_then_the_repository_then_what_a_run_has_so_far(
     write_json((mine.results / here).parent / "summary.json", [])
     assert stored.stored().key.tolist() == ["first", "second"]
     assert not stored.is_kept()
+
+
+def test_what_auto_let_vllm_write_is_read_where_vllm_is_not(mine, monkeypatch):
+    monkeypatch.setattr(engine, "lacking", lambda accuracy: "it is not installed")
+    accuracy = mine.accuracy.model_copy(update={"engine": "auto"})
+    mine = mine.model_copy(update={"accuracy": accuracy})
+    settings = parts_of_profile(mine)["main"].settings
+    assert settings["engine"] == "transformers"
+    content = {"settings": settings | {"engine": "vllm"}, "environment": {}}
+    write_json(mine.results / "run.json", content)
+    keep(mine.results / "completions.jsonl", [text("first")])
+    assert parts_of_profile(mine)["main"].stored().key.tolist() == ["first"]
 
 
 def test_a_smaller_sample_and_fewer_models_are_found_in_what_is_stored():

@@ -6,12 +6,14 @@ import threading
 import time
 
 import pytest
+import torch
 from pandas.testing import assert_frame_equal
 
 from lib import progress
+from lib.evaluation import engine as choice
 from lib.evaluation import run as module
 from lib.evaluation.records import FIELDS
-from lib.files.store import read
+from lib.files.store import read, read_run
 from lib.generation.writer import Completion, Sampling
 from lib.grading.pool import grade
 from lib.profiles import Accuracy
@@ -23,13 +25,14 @@ SHORT = {"limit": 4, "format": "plain", "max_new_tokens": 6}
 
 class Engine:
     """An engine, and its class, that answers every prompt alike, but for the first so
-    many, which it loses; `asked`: its calls.
+    many, which it loses; `asked`: its calls, `names`: what it was loaded as.
     """
 
     def __init__(self):
         self.text = "1"
         self.loses = 0
         self.asked = []
+        self.names = []
         self.after = lambda: None  # called when all prompts are answered
 
     def load(self, loaded):
@@ -55,7 +58,12 @@ class Engine:
 @pytest.fixture
 def engine(monkeypatch):
     engine = Engine()
-    monkeypatch.setattr(module, "engine_class", lambda name: engine)
+
+    def load(name):
+        engine.names.append(name)
+        return engine
+
+    monkeypatch.setattr(module, "engine_class", load)
     return engine
 
 
@@ -228,6 +236,78 @@ def test_what_an_engine_loses_is_counted_and_made_up_for_later(
     monkeypatch.setattr(progress, "shown", True)
     assert len(answered()) == 4
     assert "4/4" in capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.fixture
+def can_run(monkeypatch, engine):
+    """Return what makes vLLM lack something, or nothing, on this machine."""
+
+    def lack(something):
+        monkeypatch.setattr(choice, "lacking", lambda accuracy: something)
+
+    return lack
+
+
+@pytest.mark.parametrize(
+    "lacking, conditions, line",
+    [
+        ("", [], "vllm, because it is installed, and there is a GPU"),
+        ("", ["mless", "arm:c=0.1"], "transformers, because arm:c=0.1 needs it"),
+        ("it is not", [], "transformers, because it is not"),
+    ],
+)
+def test_auto_is_vllm_where_it_can_run_and_the_run_records_which(
+    answered, tmp_path, can_run, capsys, lacking, conditions, line
+):
+    can_run(lacking)
+    answered(*conditions, engine="auto")
+    name = line.split(",")[0]
+    assert read_run(tmp_path / "out")["engine"] == name
+    assert f"engine auto: {line}\n" in capsys.readouterr().err
+    # It goes on with that engine, which may also be named.
+    answered("mful", *conditions, engine=name)
+
+
+def test_a_folder_that_auto_began_keeps_its_engine_wherever_it_goes_on(
+    answered, tmp_path, engine, can_run, capsys, refused
+):
+    can_run("")
+    answered(engine="auto")
+    can_run("it is not installed")
+    answered("mless", engine="auto")
+    assert "engine auto: vllm, because the folder" in capsys.readouterr().err
+    assert set(engine.names) == {read_run(tmp_path / "out")["engine"]} == {"vllm"}
+    message = refused(answered, "arm", engine="auto")
+    assert message.startswith("arm: ")
+    assert message.endswith(
+        "begun with engine vllm, which does not run ARM: use another folder"
+    )
+
+
+def test_the_jobs_of_an_array_name_their_engine(answered, tmp_path, engine, refused):
+    message = refused(answered, engine="auto", shard=(1, 2))
+    assert message.endswith("with --shard, give --engine vllm or transformers")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "installed, cuda, gpus, lacking",
+    [
+        (True, True, None, ""),
+        (False, True, None, "vLLM is not installed"),
+        (True, False, None, "there is no GPU with CUDA"),
+        # Of workers, which may be elsewhere.
+        (True, False, 1, ""),
+        (True, True, 0, "there is no GPU with CUDA"),
+    ],
+)
+def test_what_vllm_lacks_on_this_machine(monkeypatch, installed, cuda, gpus, lacking):
+    monkeypatch.setattr(
+        choice.importlib.util, "find_spec", lambda name: installed or None
+    )
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
+    accuracy = Accuracy(models=["demo"], gpus_per_worker=gpus)
+    assert choice.lacking(accuracy) == lacking
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,49 @@
+"""Which engine answers where the settings leave it open, as `engine: auto` does."""
+
+import importlib.util
+from pathlib import Path
+
+from lib.errors import InputError
+from lib.files.store import RUN, read_run
+from lib.profiles import Accuracy
+
+
+def with_engine(accuracy: Accuracy, folder: Path) -> tuple[Accuracy, str]:
+    """Return settings that name an engine, and the reason for a choice of `auto`.
+
+    A folder keeps the engine that it was begun with. A new one gets vLLM if it can run
+    here and no condition has ARM, else transformers. Raises InputError for ARM in a
+    folder begun with vLLM.
+    """
+    if accuracy.engine != "auto":
+        return accuracy, ""
+    arm = [str(condition) for condition in accuracy.conditions if condition.arm]
+    begun = read_run(folder).get("engine") if (folder / RUN).is_file() else None
+    if arm and begun == "vllm":
+        raise InputError(
+            f"{arm[0]}: {folder} was begun with engine vllm, which does not run ARM:"
+            " use another folder"
+        )
+    if begun:
+        engine, reason = begun, "the folder was begun with it"
+    elif reason := f"{arm[0]} needs it" if arm else lacking(accuracy):
+        engine = "transformers"
+    else:
+        engine, reason = "vllm", "it is installed, and there is a GPU"
+    return accuracy.model_copy(update={"engine": engine}), reason
+
+
+def lacking(accuracy: Accuracy) -> str:
+    """Return what vLLM lacks to write answers on a GPU here; "" if nothing."""
+    if not importlib.util.find_spec("vllm"):
+        return "vLLM is not installed"
+    return "" if writing_device(accuracy) == "cuda" else "there is no GPU with CUDA"
+
+
+def writing_device(accuracy: Accuracy) -> str:
+    """Return the kind of device that writes the answers, here or in workers."""
+    if accuracy.gpus_per_worker is None:
+        import torch  # which reading stored answers does without
+
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    return "cuda" if accuracy.gpus_per_worker else "cpu"
