@@ -13,6 +13,7 @@ from lib.models.names import known_models
 from lib.profiles import (
     Accuracy,
     check,
+    check_accuracy,
     load_profile,
     overrides,
     profile_names,
@@ -139,6 +140,15 @@ def test_a_mistake_is_said_in_one_line(tmp_path, monkeypatch, refused, mistake):
     message = refused(lambda: check(load_profile("demo")))
     message = message.removeprefix(f"{tmp_path}/").removeprefix("demo.yaml: ")
     assert message.startswith(expected)
+
+
+def test_each_model_has_room_for_the_profiles_filler_and_answers(tiny_llama, refused):
+    accuracy = Accuracy(models=["demo", str(tiny_llama)])
+    message = refused(check_accuracy, accuracy, Filler())
+    assert message.startswith("none: tiny-llama has room for 512 tokens")
+    filler = Filler(length=9000)
+    message = refused(check_accuracy, Accuracy(models=["demo"]), filler)
+    assert message.startswith("mless: SmolLM2-135M-Instruct has room for 8192")
 
 
 def heads(profile):

@@ -33,6 +33,14 @@ def test_large_scores_are_accepted(llama):
         check_attention(llama.to(dtype))
 
 
+def test_each_layer_is_computed_once(llama):
+    computed = []
+    for layer in llama.model.layers:
+        layer.register_forward_hook(lambda *_: computed.append(1))
+    check_attention(llama)
+    assert len(computed) == 3
+
+
 DIFFERENT = {
     "diffllama": "its heads combine several attention matrices",
     "falcon_h1": "its layers mix tokens in a second way, too",

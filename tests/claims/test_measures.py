@@ -50,11 +50,13 @@ WITHOUT_ID = {name: value for name, value in ENTRY.items() if name != "id"}
         (["a"], "claim 1: must be fields with values"),
         ([WITHOUT_ID], "claim 1: id: missing field"),
         (None, "no list of claims"),
+        ("- a list", "no list of claims"),
     ],
 )
 def test_a_claim_that_makes_no_sense_is_named(tmp_path, entries, named):
     path = tmp_path / "claims.yaml"
-    path.write_text(yaml.safe_dump({"claims": entries}))
+    is_text = isinstance(entries, str)
+    path.write_text(entries if is_text else yaml.safe_dump({"claims": entries}))
     with pytest.raises(InputError, match=rf"claims\.yaml: .*{named}"):
         load_claims(path)
 
@@ -142,6 +144,9 @@ def test_the_best_of_many_settings_is_held_against_what_choosing_gives():
     same = dict.fromkeys("abcdefgh", right(20))
     unchanged = answers("arm_map", none=right(20), **same)
     assert verdict_on("arm-peak", unchanged).verdict == "undecided"
+    alone = answers("arm_map", none=right(20), a=right(40))
+    reason = verdict_on("arm-peak", alone).reason
+    assert reason.startswith("the profile compares fewer than two conditions")
 
 
 @pytest.mark.parametrize(

@@ -15,18 +15,21 @@ def scores(nats, entropy=(0.0, 0.0, 0.0, None), model="m"):
             row = {"model": model, "condition": condition, "nats": value}
             row["problem_id"] = f"p{number}"
             row["entropy"] = [e and e * (number + 1) for e in entropy]
-            row["divergence"] = [0.1, 0.2, 0.3, None]
+            row["divergence"] = [0.3 * 4**number, 0.2, 0.3, None]
             rows.append(row)
     return pd.DataFrame(rows)
 
 
 def test_a_contrast_is_over_the_problems_that_have_both_conditions():
     table = scores({"none": [-9.0, -8.0, -7.0], "gap": [-10.0, -10.0]})
+    first = scores({"none": [-1.0], "gap": [-2.0]}, model="n")
     other = scores({"none": [-1.0]}, model="without a gap")
     rows = ablation_tables.contrast_table(
-        pd.concat([table, other]), {"a gap": ("gap", "none"), "more": ("mless", "none")}
+        pd.concat([first, table, other]),
+        {"a gap": ("gap", "none"), "more": ("mless", "none")},
     )
-    (row,) = rows.to_dict("records")
+    assert rows.model.tolist() == ["n", "m"]  # as they came
+    _, row = rows.to_dict("records")
     assert (row["model"], row["contrast"], row["n"]) == ("m", "a gap", 2)
     assert row["change"] == -1.5
     assert row["low"] <= -1.5 <= row["high"]
@@ -64,6 +67,7 @@ def test_depth_goes_by_the_layers_that_see_all_slashes():
         "random": [0.0, 0.0],
     }
     table = ablation_tables.depth_table(scores(nats))
+    assert table["visible to"].nunique() == 2
     found = list(zip(table["visible to"], table.k, table.change, strict=True))
     assert found == [
         (FIRST_LAYERS, 1, 0),
@@ -74,10 +78,10 @@ def test_depth_goes_by_the_layers_that_see_all_slashes():
 
 
 def test_entropy_changes_are_by_window_and_a_window_that_no_text_reaches_is_left_out():
-    none = scores({"none": [0.0, 0.0]}, entropy=(1.0, 1.0, 1.0, None))
-    more = scores({"mless": [0.0, 0.0]}, entropy=(2.0, 1.0, 0.5, None))
+    none = scores({"none": [0.0] * 3}, entropy=(1.0, 1.0, 1.0, None))
+    more = scores({"mless": [0.0] * 3}, entropy=(2.0, 1.0, 0.5, None))
     table = ablation_tables.entropy_table(pd.concat([none, more]), ["mless"])
     assert list(table.condition) == ["mless"] * 3
     assert list(table.tokens) == ["1", "2-8", "9-32"]
-    assert list(table.change) == pytest.approx([1.5, 0, -0.75])
-    assert list(table.divergence) == pytest.approx([0.1, 0.2, 0.3])
+    assert list(table.change) == pytest.approx([2, 0, -1])
+    assert list(table.divergence) == pytest.approx([2.1, 0.2, 0.3])

@@ -5,6 +5,7 @@ holds all of them once more.
 import numpy as np
 import pandas as pd
 import pytest
+from evidence import scores
 from hand_written import record, run, sampled
 
 from lib.evaluation import answer_tables
@@ -123,6 +124,7 @@ def test_graders_disagree_with_what_is_correct_worked_out_or_not():
     names = [answer_tables.GRADERS[field] for field in ("correct", "worked_out")]
     assert table.disagree[names].tolist() == [0, 2]
     assert table.accuracy[names].tolist() == [75, 25]
+    assert table.n[names].tolist() == [4, 4]
 
 
 @pytest.mark.parametrize("reason", ["length", "context"])
@@ -177,11 +179,22 @@ def test_an_answer_that_is_longer_than_a_limit_is_wrong_and_cut_there():
         for number, length in enumerate(tokens)
     ]
     alone = record("none", "p0", True, model="other", completion_tokens=1)
-    table = answer_tables.by_limit(frame([*records, alone]), (280, 600))
-    short, whole = table.to_dict("records")
+    others = [row | {"model": "third"} for row in records]
+    table = answer_tables.by_limit(frame([*records, alone, *others]), (280, 600))
+    assert table.model.tolist() == ["m"] * 2 + ["third"] * 2
+    short, whole, *_ = table.to_dict("records")
     assert (short["none"], short["mless"]) == pytest.approx((100 / 3, 200 / 3))
     assert (short["cut_none"], short["cut_mless"]) == pytest.approx((200 / 3, 100 / 3))
     assert (short["only_none"], short["only_this"]) == (0, 1)
     assert (short["ended"], short["tokens"]) == (1, 10)
     assert (whole["none"], whole["mless"], whole["cut_none"]) == (100, 100, 0)
     assert (whole["ended"], whole["tokens"]) == (3, 20)
+
+
+def test_log_p_is_compared_with_none_within_a_target():
+    answers = scores(20, mless=5).assign(target="answer")
+    table = answer_tables.nat_table(pd.concat([scores(30, mless=2), answers]))
+    assert table.target.tolist() == ["solution"] * 2 + ["answer"] * 2
+    assert table.n.tolist() == [30] * 2 + [20] * 2
+    assert table.effect.tolist() == pytest.approx([0, 2, 0, 5])
+    assert table.nats.tolist() == pytest.approx([-185.5, -183.5, -190.5, -185.5])

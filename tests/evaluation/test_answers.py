@@ -161,6 +161,7 @@ def test_the_list_of_math_500_has_the_levels_of_what_is_stored():
     levels = {name: int(level) for name, level in listed}
     assert len(levels) == len(listed) == 500
     assert dict(zip(stored.problem_id, stored.level, strict=True)) == levels
+    assert {levels[name] for name in sample_ids("math500", 9, 0, levels=[2])} == {2}
 
 
 # What the families' rows were not made with, and the name that a refusal gives it.

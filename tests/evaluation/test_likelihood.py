@@ -4,6 +4,7 @@ continuing; mistakes.
 
 import contextlib
 import copy
+import shutil
 from dataclasses import replace
 from unittest.mock import Mock
 
@@ -61,7 +62,8 @@ def run(tiny, tmp_path):
         file = tmp_path / "problems.jsonl"
         lines = [problem.model_dump_json(by_alias=True) for problem in problems]
         file.write_text("\n".join(lines))
-        settings = Likelihood(models=[tiny.source.spec], problems=str(file), **settings)
+        settings = {"models": [tiny.spec], "problems": str(file)} | settings
+        settings = Likelihood(**settings)
         filler = filler or Filler()
         return likelihood.likelihoods(settings, filler, seed, tmp_path / folder)
 
@@ -196,6 +198,12 @@ def with_arm(loaded, prompt, lead, text, key):
         first = loaded.model(prompt.input_ids[None], use_cache=True)
         rest = loaded.model(after, past_key_values=first.past_key_values)
     return score(torch.cat([first.logits[0, -1:], rest.logits[0]]), text)
+
+
+def test_each_model_is_scored(tiny, run, tmp_path):
+    other = shutil.copytree(tiny.spec, tmp_path / "other")
+    rows = run(models=[tiny.spec, str(other)], conditions=["none"], limit=1)
+    assert rows.model.tolist() == ["tiny", "other"]
 
 
 def test_arm_changes_the_prompt_alone(tiny, run):

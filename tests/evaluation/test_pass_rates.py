@@ -127,9 +127,10 @@ def test_the_slopes_interval_is_over_problems_and_of_what_is_scored():
     drawn = halves(np.random.default_rng(1).normal(0, 1, 400), 1)
     copied = pd.concat([drawn] * 4)
     assert slope_of_halves(copied) == pytest.approx(slope_of_halves(drawn))
-    unscored = pd.concat([drawn, drawn.assign(drawn_under="mless", mless=np.nan)])
-    assert slope_of_halves(unscored) == pytest.approx(slope_of_halves(drawn))
     for half in ("none", "mless"):
+        lost = drawn.assign(drawn_under=half, **{half: np.nan})
+        unscored = slope_of_halves(pd.concat([drawn, lost]))
+        assert unscored == pytest.approx(slope_of_halves(drawn))
         assert np.isnan(slope_of_halves(drawn[drawn.drawn_under == half])).all()
     assert np.isnan(slope_of_halves(drawn.drop(columns="mless"))).all()
     # No slope is steep enough for halves that do not overlap.

@@ -29,6 +29,7 @@ def test_no_two_series_look_alike(names):
 
 def test_conditions_look_the_same_everywhere_and_models_never_like_them():
     assert looks_of(["mless"]) == looks_of(["model", "none", "mless"])[2:]
+    assert looks_of(["none", "model"])[1:] == looks_of(["model"])
     _, colours, markers = zip(*CONDITION_LOOKS.values(), strict=True)
     assert len(set(colours)) == len(set(markers)) == len(CONDITION_LOOKS)
     assert not set(colours) & set(COLOURS)

@@ -78,8 +78,10 @@ def test_of_several_files_the_first_row_of_a_key_counts(tmp_path):
 
 def test_what_another_shard_has_is_not_missing(tmp_path):
     fill(tmp_path, "a")
-    with opened(tmp_path, SETTINGS, shard=(2, 2)) as store:
-        assert list(store.missing({"a": 1, "b": 2})) == ["b"]
+    with opened(tmp_path, SETTINGS, shard=(2, 3)) as store:
+        store.append({"key": "b"})
+    with opened(tmp_path, SETTINGS, shard=(3, 3)) as store:
+        assert list(store.missing({"a": 1, "b": 2, "c": 3})) == ["c"]
 
 
 # Half a line is none when it is the only one, either.
@@ -236,6 +238,22 @@ def test_nothing_is_written_behind_a_line_that_a_full_disk_cut(tmp_path, monkeyp
         with pytest.raises(InputError, match="disk full"):
             rows.fill(wanted, iter_of, "run", "row", finish)
         assert rows.path.stat().st_size == 5
+
+
+def test_rows_that_are_finished_while_another_is_written_wait_for_it(
+    tmp_path, monkeypatch
+):
+    write = os.write
+
+    def write_slowly(file, line):
+        time.sleep(0.01)
+        return write(file, line)
+
+    monkeypatch.setattr(store.os, "write", write_slowly)
+    wanted = dict.fromkeys("abcdefgh")
+    with opened(tmp_path, SETTINGS) as rows:
+        rows.fill(wanted, iter_of, "run", "row", lambda key: {"key": key})
+    assert sorted(keys_of(rows.path)) == list(wanted)
 
 
 def iter_of(missing):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import Mock
 
 import psutil
 import pytest
@@ -31,6 +32,8 @@ def test_a_worker_that_is_killed_costs_at_most_one_answer():
     assert grade("2x", r"\boxed{x+x}").correct
     limits = {resource.prlimit(one.pid, resource.RLIMIT_AS) for one in workers()}
     assert (pool.MEMORY, pool.MEMORY) in limits  # others may still start
+    limits = {resource.prlimit(one.pid, resource.RLIMIT_CORE) for one in workers()}
+    assert (0, 0) in limits
     for worker in workers():
         worker.kill()
     pairs = [("2x", r"\boxed{x+x}")] * 20
@@ -82,6 +85,12 @@ def test_a_script_that_grades_runs_once_though_it_has_no_guard(tmp_path):
     command = [sys.executable, str(script)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "True\n")
+
+
+def test_that_no_worker_starts_is_told_in_a_line(monkeypatch, refused):
+    monkeypatch.setattr(pool, "_pool", Mock())
+    monkeypatch.setattr(pool, "_workers", Mock(side_effect=RuntimeError("no room")))
+    assert refused(grade, "2x", r"\boxed{x+x}") == "no grading worker starts: no room"
 
 
 @pytest.mark.parametrize("pair", [(7, "7"), ("7", None)])

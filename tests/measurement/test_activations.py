@@ -11,6 +11,7 @@ import pytest
 import torch
 from eager import outputs_of
 
+from lib import progress
 from lib.arm.activations import BIN_EDGES, gini, histogram
 from lib.arm.settings import Arm
 from lib.errors import InputError
@@ -171,7 +172,8 @@ def test_slashes_among_the_words_of_the_problem_are_none_of_its_tokens(loaded):
     assert (abs(found["shape"][1]) > 0.99).all()
 
 
-def test_what_is_held_does_not_grow_with_the_problems(loaded, monkeypatch):
+def test_what_is_held_does_not_grow_with_the_problems(loaded, monkeypatch, capsys):
+    monkeypatch.setattr(progress, "shown", True)
     made = []
     alive = []
 
@@ -184,6 +186,7 @@ def test_what_is_held_does_not_grow_with_the_problems(loaded, monkeypatch):
     measured(loaded, PROBLEMS, "mless", layers=[1])
     assert len(made) == 2 * len(PROBLEMS)
     assert max(alive) <= 2
+    assert "4/4" in capsys.readouterr().err
 
 
 def test_arm_draws_anew_for_each_problem(loaded):

@@ -36,7 +36,8 @@ def tiny(folder):
     Two are its first layers, and one problem goes through all.
     """
     profile = profile_with_overrides("demo", model=str(folder), limit=2, name="mine")
-    return changed(profile, layers=2, map_problems=1)
+    profile = changed(profile, layers=2, map_problems=1)
+    return profile.model_copy(update={"seed": 2})
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +101,7 @@ def test_every_network_is_measured_and_nan_stands_where_nothing_was(whole):
 
 def test_what_was_measured_of_the_first_layers_is_not_measured_again(profile):
     (deep,) = (step for step in variables.STEPS if step.deep)
-    problems = load_problems("embedded", limit=2)
+    problems = load_problems("embedded", 2, profile.seed)
     measured = networks.run_step(profile, *profile.attention.models, deep, problems)
     assert measured.layer.values.tolist() == [3]
 
@@ -127,6 +128,11 @@ def test_steps_are_joined_in_order_with_nan_and_empty_parts():
     assert together.x.dtype == "float32"
     np.testing.assert_array_equal(together.x, [[np.nan, 3, 4], [1, 2, np.nan]])
     assert together.part.values.tolist() == ["", "word"]
+    order = [variables.TRAINED, variables.UNIFORM]
+    networks = [xr.Dataset(coords={"network": [name]}) for name in reversed(order)]
+    assert joined(networks).network.values.tolist() == order
+    some = datasets.cut(together, {"a", "b", "not measured"})
+    assert some.problem.values.tolist() == ["b", "a"]
 
 
 def test_what_is_there_is_not_measured_again(whole, profile, steps, monkeypatch):
@@ -174,6 +180,11 @@ def test_steps_of_other_weights_are_refused(profile, tiny_checkpoint, refused):
     assert measure(profile, "tokens")[NAME].revision == before.revision
     message = refused(measure, profile, "tokens", "attention")
     assert f'revision = "{before.revision}", not "' in message
+    # A smaller run that has begun with the new ones takes no step of the old ones.
+    smaller = profile.model_copy(update={"larger": profile, "name": "less"})
+    measure(smaller, "tokens", stored=False)
+    both = measure(smaller, "tokens", "activations")[NAME]
+    assert both.revision != before.revision
 
 
 def test_another_arm_or_version_measures_anew_what_it_decides(profile, monkeypatch):

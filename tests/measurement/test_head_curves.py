@@ -74,11 +74,19 @@ def test_where_a_profile_names_no_heads_some_are_drawn(heads, figure, drawn):
     assert " ".join(f"{place.layer}:{place.head}" for place in places) == drawn
 
 
+def test_every_head_that_a_profile_names_is_drawn():
+    profile = drawing(fig11=1)
+    profile.attention.panels["fig11"] *= 4
+    table = received_by_token(measured(), profile, "fig11", ["mless"])
+    assert len(table) == 4 * 6
+
+
 def test_a_curve_ends_with_its_prompt():
     parts = np.full((2, 6), "problem", object)
     parts[0, 4:] = ""  # the prompt under none is shorter
+    received = [0.5] * 5 + [np.nan]  # nothing follows the last token
     table = received_by_token(
-        measured(part=parts), drawing(fig10=1), "fig10", CONDITIONS
+        measured(received=received, part=parts), drawing(fig10=1), "fig10", CONDITIONS
     )
     assert table.condition.tolist() == ["none"] * 4 + ["mless"] * 6
     assert table.position.tolist() == [*range(4), *range(6)]

@@ -42,8 +42,8 @@ def test_fillers_are_compared_by_the_lambda_of_the_measurements(loaded, position
     problem = Problem(unique_id="1", problem=PROBLEM, answer="3")
     prompts = prompts_of(loaded, [problem], ["mless"], filler=filler)
     lam = measure_attention(loaded, prompts)["lambda"].squeeze()  # (layer, head)
-    table = try_it.compare_fillers(loaded, PROBLEM, ["he"], 9, position)
-    name, *means, below = table.loc[0]
+    table = try_it.compare_fillers(loaded, PROBLEM, ["/", "he"], 9, position)
+    name, *means, below = table.loc[1]
     assert name == "'he'"
     np.testing.assert_allclose(means, lam.mean("head"), rtol=1e-5)
     assert below == f"{int((lam[0] < 1).sum())} of 2"

@@ -41,6 +41,7 @@ def test_the_shape_of_a_model_known_here_needs_no_hub():
     source = resolve("Qwen2.5-Math-7B")
     assert (source.heads, source.layers, source.context) == (28, 28, 4096)
     assert resolve("org/name").layers is None
+    assert not resolve("org/name").gated
 
 
 @pytest.mark.parametrize("spec", ["org/name", "~/org/name"])

@@ -279,6 +279,10 @@ TAKING = merging(("Ġ", "/"), (".", "Ġ/"))
 JOINING = merging(("Ġ", "a"), ("Ġa", "b"))
 LOUD = with_content("message['content'] | upper")
 TWICE = with_content("message['content'] * 2")
+FAILING = wrapped(
+    byte_level(),
+    template="{{ raise_exception(messages[0].content is string and 'as text') }}",
+)
 TWO_STARTS = wrapped(byte_level(), bos=True, template="<s>" + CHAT)
 
 
@@ -297,6 +301,7 @@ TWO_STARTS = wrapped(byte_level(), bos=True, template="<s>" + CHAT)
         (dropping(), "mless:4", {"problem": "///"}, "no token of the problem '///'"),
         (wrapped(byte_level(), template=None), "none", IN_CHAT, "no chat template"),
         (TWO_STARTS, "none", IN_CHAT, "starts with two BOS tokens"),
+        (FAILING, "none", IN_CHAT, "chat template fails: as text"),
         (LOUD, "none", IN_CHAT, "changes the problem's text"),
         (TWICE, "none", IN_CHAT, "changes the problem's text"),
     ],
