@@ -34,7 +34,6 @@ from lib.generation.writer import (
     Writer,
     engine_class,
     positions_after,
-    workers_class,
 )
 from lib.grading.authors import correct_authors, correct_exact
 from lib.grading.pool import grade
@@ -67,9 +66,45 @@ def evaluate(
     are those of all shards so far. Raises PartlyDone at the end for prompts without an
     answer, and InputError for shards with engine auto and as `opened` does.
     """
-    # A missing engine, or a model without valid prompts, is reported before the folder
-    # is opened.
+    # What can be refused is refused before the folder is opened.
     accuracy = _with_engine(accuracy, Path(folder), shard)
+    wanted_of_models = _wanted_of_models(accuracy, filler, seed)
+    wanted = {key: item for _, own in wanted_of_models for key, item in own.items()}
+    settings = shared_settings(accuracy, filler, seed)
+    environment = {"batch_size": accuracy.batch_size, "dtype": accuracy.dtype}
+    environment |= versions()
+    summary = Path(folder) / SUMMARY
+
+    with opened(folder, settings, environment, shard, file=COMPLETIONS) as store:
+        store.take_over(wanted, known)
+        if store.missing(wanted):
+            summary.unlink(missing_ok=True)
+        failed = 0
+        for loaded, own in wanted_of_models:
+            of_shard = dict(islice(own.items(), shard[0] - 1, None, shard[1]))
+            make = functools.partial(_completed, loaded, accuracy)
+            finish = functools.partial(_row, loaded, accuracy, own)
+            failed += store.fill(of_shard, make, loaded.name, "completion", finish)
+        rows = store.everything()
+    if failed:
+        raise PartlyDone(
+            f"{failed} prompts failed; all others are done; run again to retry"
+        )
+
+    answers = frame([rows[key] for key in wanted if key in rows])
+    if len(answers) == len(wanted):  # other shards may still be running
+        lines = [row.dropna().to_dict() for _, row in summarise(answers).iterrows()]
+        write_json(summary, lines)
+    return answers
+
+
+def _wanted_of_models(
+    accuracy: Accuracy, filler: Filler, seed: int
+) -> list[tuple[Loaded, dict[str, WantedCompletion]]]:
+    """Return each model, without its weights, with all of its completions by key.
+
+    Raises InputError for a missing engine, and for a model without valid prompts.
+    """
     engine_class(accuracy.engine)
     problems = load_problems(accuracy.problems, accuracy.limit, seed, accuracy.levels)
     wanted_of_models = []
@@ -80,35 +115,7 @@ def evaluate(
         wanted = completions_wanted(loaded, accuracy, filler, seed, problems)
         _require_room(loaded, accuracy, wanted)
         wanted_of_models.append((loaded, wanted))
-
-    settings = shared_settings(accuracy, filler, seed)
-    environment = {"batch_size": accuracy.batch_size, "dtype": accuracy.dtype}
-    environment |= versions()
-
-    failed = 0
-    with opened(folder, settings, environment, shard, file=COMPLETIONS) as store:
-        for _, wanted in wanted_of_models:
-            store.take_over(wanted, known)
-        if any(store.missing(wanted) for _, wanted in wanted_of_models):
-            (Path(folder) / SUMMARY).unlink(missing_ok=True)
-        for loaded, wanted in wanted_of_models:
-            own = dict(islice(wanted.items(), shard[0] - 1, None, shard[1]))
-            make = functools.partial(_completed, loaded, accuracy)
-            finish = functools.partial(_row, loaded, accuracy, wanted)
-            failed += store.fill(own, make, loaded.name, "completion", finish)
-        rows = store.everything()
-    if failed:
-        raise PartlyDone(
-            f"{failed} prompts failed; all others are done; run again to retry"
-        )
-
-    keys = [key for _, wanted in wanted_of_models for key in wanted]
-    answers = frame([rows[key] for key in keys if key in rows])
-    if len(answers) == len(keys):  # other shards may still be running
-        table = summarise(answers)
-        lines = [row.dropna().to_dict() for _, row in table.iterrows()]
-        write_json(Path(folder) / SUMMARY, lines)
-    return answers
+    return wanted_of_models
 
 
 def _with_engine(accuracy: Accuracy, folder: Path, shard: tuple[int, int]) -> Accuracy:
@@ -183,10 +190,10 @@ def _engine(
 
     # An engine without weights refuses requests that no worker could run.
     engine(loaded, size).complete(requests, sampling)
+    from lib.generation.workers import Workers  # and with it Ray
+
     gpus = accuracy.gpus_per_worker or int(loaded.device == "cuda")
-    with workers_class()(
-        accuracy.workers, gpus, loaded, accuracy.engine, size
-    ) as workers:
+    with Workers(accuracy.workers, gpus, loaded, accuracy.engine, size) as workers:
         yield workers
 
 

@@ -295,8 +295,3 @@ def engine_class(name: str):
     Raises InputError if its packages are not installed.
     """
     return importlib.import_module(f"lib.generation.{name}").Engine
-
-
-def workers_class():
-    """Return the class `Workers`; raise InputError if Ray is not installed."""
-    return importlib.import_module("lib.generation.workers").Workers
