@@ -209,7 +209,8 @@ def likelihood(options: LikelihoodOptions, likelihood: Likelihood) -> None:
     """Score reference solutions, or sampled answers, under several conditions."""
     # Imports torch, for which a refusal need not wait.
     from lib.evaluation.answer_tables import nat_table
-    from lib.evaluation.likelihood import likelihoods, score_draws
+    from lib.evaluation.draw_scores import score_draws
+    from lib.evaluation.likelihood import likelihoods
     from lib.evaluation.pass_rates import pass_rate_table
     from lib.figures.tables import show
 

@@ -24,7 +24,8 @@ import numpy as np
 import pandas as pd
 
 from lib import evaluation
-from lib.evaluation.likelihood import draws_wanted, score_models
+from lib.evaluation.draw_scores import draws_wanted
+from lib.evaluation.likelihood import plain_rows, score_models
 from lib.evaluation.pass_rates import (
     SLOPE_ENDS,
     is_divided,
@@ -69,11 +70,9 @@ def scored(
     every = load_problems(problems)
 
     def wanted_of(loaded):
-        return draws_wanted(
-            loaded, section.scoring, drawn, every, profile.filler, shared
-        )
+        return draws_wanted(loaded, section.scoring, drawn, every, shared)
 
-    rows = score_models(section.scoring, folder, shared, wanted_of)
+    rows = score_models(section.scoring, folder, shared, wanted_of, plain_rows)
     return scored_draws(drawn, pd.DataFrame(rows, columns=DRAW_SCORE_FIELDS))
 
 

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from lib import reproduce
 from lib.__main__ import main
 from lib.errors import InputError
-from lib.evaluation import likelihood, run
+from lib.evaluation import draw_scores, likelihood, run
 from lib.profiles import Profile, load_profile, profile_with_overrides
 from lib.prompts.conditions import Filler
 
@@ -76,7 +76,7 @@ SHORT = {
 RUNS = [
     (run, "evaluate"),
     (likelihood, "likelihoods"),
-    (likelihood, "score_draws"),
+    (draw_scores, "score_draws"),
     (reproduce, "reproduce"),
 ]
 # Options of every command, and the one that changes everything.

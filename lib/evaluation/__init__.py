@@ -9,7 +9,8 @@ and tabulate them.
     engine           which engine answers where the settings say auto
     records          the settings that decide a run's numbers, the fields of its rows
     wanted           every completion of a run, with the common parts of keys and rows
-    likelihood       score solutions, or sampled answers: `likelihoods`
+    likelihood       score reference solutions and gold answers: `likelihoods`
+    draw_scores      score sampled answers, whose weights need it: `score_draws`
     log_probability  log p of texts in batches
     answer_tables    tables of accuracy, effects, graders and log-likelihoods
     several_samples  tables of several samples per problem

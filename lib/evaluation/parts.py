@@ -40,11 +40,9 @@ from lib.prompts.problems import is_within, sample_ids
 
 # What the repository's rows of each part were made with, beside them.
 RECORDED = "settings.json"
-# Settings for which the keys of rows stand: in results/ rows of several may lie side by
-# side.
-IN_KEYS = {"format", "dtype", "levels"}
-# What a run was asked for.
-ASKED = {"models", "limit", "conditions"}
+# Settings that are recorded with them as well. In results/ the keys of the rows contain
+# them, so that rows of several such settings may be in one file.
+ASKED = {"models", "limit", "conditions", "format", "dtype", "levels"}
 
 
 class Part:
@@ -98,7 +96,7 @@ class Part:
         """
         rows = []
         if self._files():
-            asked = (IN_KEYS | ASKED) - self.settings.keys()
+            asked = ASKED - self.settings.keys()
             recorded = {"problems": self.settings["problems"], **self._recorded()}
             made_with = {n: recorded[n] for n in recorded if n not in asked}
             if made_with == self.settings:
@@ -135,9 +133,8 @@ class Part:
 
     def recorded(self) -> dict:
         """Return what the repository records of a part that is made now."""
-        settings = self.settings | self.section.model_dump(
-            include=IN_KEYS | ASKED, exclude_none=True
-        )
+        asked = self.section.model_dump(include=ASKED, exclude_none=True)
+        settings = self.settings | asked
         del settings["problems"]  # a name, for which the digest stands
         return settings
 
@@ -226,7 +223,7 @@ class DrawScoresPart(LikelihoodPart):
         drawn = self.draws.complete()
         if self.draws.is_kept() and self.is_kept():
             return scored_draws(drawn, self.stored())
-        from lib.evaluation.likelihood import score_draws
+        from lib.evaluation.draw_scores import score_draws
 
         scoring = self.section.scoring
         return score_draws(scoring, self.draws.folder, self.folder, self.known())

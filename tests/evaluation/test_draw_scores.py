@@ -15,7 +15,7 @@ from transformers import LlamaForCausalLM
 
 from lib.__main__ import main
 from lib.errors import InputError
-from lib.evaluation.likelihood import score_draws
+from lib.evaluation.draw_scores import score_draws
 from lib.evaluation.pass_rates import pass_rate_table
 from lib.evaluation.records import DRAW_SCORE_FIELDS
 from lib.evaluation.run import evaluate
