@@ -16,9 +16,9 @@ import yaml
 from lib import paths
 from lib.claims.verdict import read_verdicts, totals
 from lib.errors import InputError
-from lib.evaluation.parts import parts_of_profile
-from lib.measurement.page_prompt import measure_prompts
-from lib.measurement.run import measure
+from lib.evaluation.parts import Part, parts_of_profile
+from lib.measurement.page_prompt import PromptPart
+from lib.measurement.run import MeasuredPart
 from lib.measurement.variables import MEASURED_PARTS
 from lib.plan import fetch, make_plan, refuse, summary
 from lib.profiles import PARTS, Profile, profile_names
@@ -66,18 +66,18 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
         print(line, flush=True)
     _begin_results(profile, fresh)
 
-    prepared: set[str] = set()
+    parts = _parts(profile, stored=not fresh)
+    complete: set[str] = set()
     for index, notebook in enumerate(notebooks, 1):
         print(f"[{index}/{len(notebooks)}] {notebook.stem}", flush=True)
         for need in NEEDS.get(notebook.stem, ()):
-            if need not in prepared:
-                _prepare(need, profile, fresh)
-                prepared.add(need)
+            if need in parts and need not in complete:
+                parts[need].complete()
+                complete.add(need)
         _execute(notebook, profile)
 
     if any(notebook.stem == SHOWS_A_PROMPT for notebook in notebooks):
-        # For the page: no notebook reads it.
-        measure_prompts(profile, stored=not fresh)
+        parts["prompts"].complete()  # for the page: no notebook reads it
     if any(notebook.stem == SHOWS_VERDICTS for notebook in notebooks):
         print(f"The paper's literal claims: {totals(read_verdicts(profile))}")
     seconds = time.monotonic() - started
@@ -113,15 +113,18 @@ def _begin_results(profile: Profile, fresh: bool) -> None:
     (results / "profile.yaml").write_text(recorded)
 
 
-def _prepare(need: str, profile: Profile, fresh: bool) -> None:
-    """Compute a notebook's needs in advance, with progress bars; stored results take no
-    time.
+def _parts(
+    profile: Profile, stored: bool
+) -> dict[str, MeasuredPart | PromptPart | Part]:
+    """Return all parts of a profile by name.
+
+    Without `stored`, the repository's measurements are not read.
     """
-    if need in MEASURED_PARTS:
-        # After a fresh start, the repository's results are not read.
-        measure(profile, need, stored=not fresh)
-    elif part := parts_of_profile(profile).get(need):
-        part.complete()
+    measured = {
+        name: MeasuredPart(profile, name, stored=stored) for name in MEASURED_PARTS
+    }
+    prompts = {"prompts": PromptPart(profile, stored=stored)}
+    return measured | prompts | parts_of_profile(profile)
 
 
 def _set_environment() -> None:

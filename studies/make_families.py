@@ -38,7 +38,7 @@ from lib.grading.answer import Grade
 from lib.grading.authors import correct_authors, correct_exact
 from lib.grading.pool import grade_many
 from lib.measurement.datasets import save_measured
-from lib.measurement.page_prompt import measure_prompts
+from lib.measurement.page_prompt import PromptPart
 from lib.measurement.run import measure
 from lib.models.names import resolve
 from lib.paths import DATA
@@ -62,8 +62,9 @@ def write_measurements(profile: Profile) -> None:
 
 def write_prompts(profile: Profile) -> None:
     """Write a file per model with what one prompt's tokens receive, for the page."""
-    measure_prompts(profile, stored=False)
-    for path in (profile.results / "prompt").glob("*.json.gz"):
+    part = PromptPart(profile, stored=False)
+    part.complete()
+    for path in part.files().values():
         write_whole(FOLDER / "prompt" / path.name, path.read_bytes())
 
 

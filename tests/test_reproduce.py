@@ -24,12 +24,16 @@ def runs(monkeypatch, tmp_path):
     """
     calls = []
 
-    def keeping(what, result=None):
-        def keep(profile, *options, **named):
-            calls.append((what, *options, *named.values()))
-            return result
+    def plan(profile, *options):
+        calls.append(("plan", *options))
+        return Plan([], [], 0)
 
-        return keep
+    class Measured:
+        def __init__(self, profile, name="prompts", stored=True):
+            self.called = "measure", name, stored
+
+        def complete(self):
+            calls.append(self.called)
 
     def execute(notebook, executed, parameters, **options):
         calls.append((Path(notebook).stem, parameters))
@@ -38,10 +42,10 @@ def runs(monkeypatch, tmp_path):
         calls.append(("part", part.name))
 
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
-    monkeypatch.setattr(reproduce, "make_plan", keeping("plan", Plan([], [], 0)))
+    monkeypatch.setattr(reproduce, "make_plan", plan)
     monkeypatch.setattr(papermill, "execute_notebook", execute)
-    monkeypatch.setattr(reproduce, "measure", keeping("measure"))
-    monkeypatch.setattr(reproduce, "measure_prompts", keeping("prompts"))
+    monkeypatch.setattr(reproduce, "MeasuredPart", Measured)
+    monkeypatch.setattr(reproduce, "PromptPart", Measured)
     for kind in (Part, DrawScoresPart):
         monkeypatch.setattr(kind, "complete", complete)
     monkeypatch.setattr(reproduce, "read_verdicts", lambda profile: [])
@@ -71,7 +75,7 @@ def test_what_a_notebook_needs_is_planned_and_computed_once_before_it_starts(run
         *[("part", name) for name in ("likelihood", "ablations", "draws")],
         ("part", "draw_scores"),
         ("07_does_it_help", {"profile": "families"}),
-        ("prompts", True),
+        ("measure", "prompts", True),
     ]
     assert set(reproduce.NEEDS) == {path.stem for path in paths.notebooks()}
 
@@ -106,7 +110,7 @@ def test_fresh_measures_what_is_stored_and_begins_with_an_empty_folder(
     plan, measured, _, prompts = runs("families", ["01"], fresh)
     assert plan[:2] == ("plan", fresh)
     assert measured == ("measure", "tokens", not fresh)
-    assert prompts == ("prompts", not fresh)
+    assert prompts == ("measure", "prompts", not fresh)
     assert old.exists() == (not fresh)
     recorded = yaml.safe_load((old.parent / "profile.yaml").read_text())
     assert recorded == load_profile("families").model_dump()

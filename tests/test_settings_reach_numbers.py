@@ -28,8 +28,8 @@ from lib.evaluation import likelihood
 from lib.evaluation.likelihood import texts_wanted
 from lib.evaluation.records import shared_settings
 from lib.evaluation.wanted import completions_wanted
-from lib.measurement.datasets import settings_of
 from lib.measurement.run import measure
+from lib.measurement.stored import settings_of
 from lib.models.loading import load_without_weights
 from lib.profiles import Profile, load_profile
 from lib.prompts.problems import load_problems, sampling_order

@@ -181,7 +181,7 @@ def _compared(
 
     log_ratio = (to_original.double() / before).log()
     variables: dict[str, torch.Tensor] = {}
-    variables["lambda"] = level.double() / before.mean(-1).double()
+    variables["lambda"] = lambda_of(before, to_original)
     variables["irregularity"] = log_ratio.std(-1, correction=0)
     variables["unevenness"] = deviation / level
     variables["mass"] = seen.inserted[:, :, ORIGINAL].sum(-1)
@@ -190,6 +190,13 @@ def _compared(
     variables["portion"] = inserted_level / level
     variables["lambda_over_heads"] = _lambda_over_heads(parts, before, seen.original)
     return {name: tensor.cpu().numpy() for name, tensor in variables.items()}
+
+
+def lambda_of(before: torch.Tensor, after: torch.Tensor) -> torch.Tensor:
+    """Return lambda, (L, H), of what the same tokens receive without and with an
+    insertion, (L, H, n) each.
+    """
+    return after.mean(-1).double() / before.mean(-1).double()
 
 
 def _dispersion(values: list[torch.Tensor], heads: int) -> torch.Tensor:
@@ -243,17 +250,26 @@ class OnePrompt(NamedTuple):
 
 
 def on_one_prompt(
-    loaded: Loaded, plain: Prompt, prompt: Prompt, layers: Sequence[int]
+    loaded: Loaded,
+    problem: str,
+    filler: Filler,
+    layers: Sequence[int],
+    format: str = "plain",
 ) -> OnePrompt:
-    """Return the changes that a prompt's insertion causes, compared with the plain
-    prompt.
+    """Return the changes that a filler causes in the prompt of a problem.
+
+    Raises InputError if the prompt cannot be built.
     """
+    plain = build_prompt(loaded.tokenizer, problem, "none", format=format)
+    prompt = build_prompt(
+        loaded.tokenizer, problem, "mless", format=format, filler=filler
+    )
     after = received_by(loaded, prompt, layers)
     before = np.full_like(after, np.nan)
     before[..., prompt.original] = received_by(loaded, plain, layers)
     inner = prompt.original[1:-1]
-    ratios = after[..., inner].mean(-1) / before[..., inner].mean(-1)
-    return OnePrompt(prompt, before, after, ratios)
+    old, new = (torch.from_numpy(received[..., inner]) for received in (before, after))
+    return OnePrompt(prompt, before, after, lambda_of(old, new).numpy())
 
 
 def measure_tokens(

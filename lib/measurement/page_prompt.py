@@ -1,7 +1,8 @@
 """One of the project's prompts with more and more of a filler, for the page.
 
-    measure_prompts(profile)  # a file for each model that has none
-    prompt_file(profile, "gemma-3-270m")
+    part = PromptPart(profile)
+    part.complete()                # a file for each model that has none
+    part.files()["gemma-3-270m"]
 
 The file is results/PROFILE/prompt/MODEL.json.gz, or the repository's in
 data/PROFILE/prompt. Received attention is stored in a byte on a logarithmic scale: 0
@@ -10,7 +11,6 @@ values differ by 4 %, which is not visible in a bar.
 """
 
 import base64
-import functools
 import gzip
 import json
 from pathlib import Path
@@ -21,11 +21,12 @@ import numpy as np
 from lib.errors import InputError
 from lib.files.whole import write_whole
 from lib.models.names import resolve
-from lib.profiles import Profile
+from lib.profiles import Attention, Profile
 from lib.profiles.profile import file_name
 from lib.prompts.conditions import RANDOM_SENTENCE, Filler
 from lib.prompts.problems import load_problems
 
+FOLDER = "prompt"
 PROBLEM = "embedded/draw/159"  # written for this project, so that it may be shown
 FILLERS = {"slashes": "/", "he": "he", "sentence": RANDOM_SENTENCE}
 FILLERS |= {"blank": " ", "dots": "."}
@@ -34,44 +35,46 @@ OCTAVES = 16  # range of a byte, below 1
 MOST = 255  # largest value of a byte
 
 
-def prompt_file(profile: Profile, model: str) -> Path | None:
-    """Return the file of a model's prompt, in the results or else in the repository;
-    None if there is none.
+class PromptPart:
+    """The prompt on each model of a profile, and where its files are stored.
+
+    Without `stored`, only those in the profile's results count.
     """
-    folders = [profile.results, profile.kept]
-    if profile.larger:
-        folders.append(profile.larger.results)  # whatever problems were measured
-    for folder in folders:
-        file = _file_in(folder, profile, model)
-        if file.is_file():
-            return file
-    return None
+
+    def __init__(self, profile: Profile, stored: bool = True) -> None:
+        self.attention = profile.attention
+        self.folders = [profile.results / FOLDER]
+        if stored:
+            self.folders.append(profile.kept / FOLDER)
+        if stored and profile.larger:
+            # The prompt does not depend on the problems that were measured.
+            self.folders.append(profile.larger.results / FOLDER)
+
+    def files(self) -> dict[str, Path]:
+        """Return the stored file of each model that has one, by the model's name."""
+        found = {}
+        for spec in self.attention.models:
+            name = resolve(spec).name
+            for folder in reversed(self.folders):
+                file = folder / f"{file_name(name)}.json.gz"
+                if file.is_file():
+                    found[name] = file
+        return found
+
+    def complete(self) -> None:
+        """Measure the prompt on each model that has no file of it."""
+        for spec in self.attention.models:
+            name = resolve(spec).name
+            if name in self.files():
+                continue
+            measured = measured_prompt(self.attention, spec)
+            if measured["fillers"]:  # else there is nothing to watch
+                text = json.dumps(measured, separators=(",", ":"))
+                path = self.folders[0] / f"{file_name(name)}.json.gz"
+                write_whole(path, gzip.compress(text.encode(), mtime=0))
 
 
-def measure_prompts(profile: Profile, stored: bool = True) -> None:
-    """Measure the prompt on each model of a profile that has no file of it.
-
-    Without `stored`, the repository's file does not count.
-    """
-    for spec in profile.attention.models:
-        name = resolve(spec).name
-        path = _file_in(profile.results, profile, name)
-        if path.is_file() or (stored and prompt_file(profile, name)):
-            continue
-        measured = measured_prompt(profile, spec)
-        if not measured["fillers"]:
-            continue  # there is nothing to watch
-        text = json.dumps(measured, separators=(",", ":"))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, gzip.compress(text.encode(), mtime=0))
-
-
-def _file_in(folder: Path, profile: Profile, model: str) -> Path:
-    """Return the path of a model's prompt in a folder."""
-    return folder / "prompt" / f"{file_name(model)}.json.gz"
-
-
-def measured_prompt(profile: Profile, spec: str) -> dict[str, Any]:
+def measured_prompt(attention: Attention, spec: str) -> dict[str, Any]:
     """Return the attention that the tokens of PROBLEM receive in layer 1 of a model, as
     JSON.
 
@@ -88,40 +91,34 @@ def measured_prompt(profile: Profile, spec: str) -> dict[str, Any]:
     from lib.measurement.networks import load_cached
     from lib.prompts.building import build_prompt
 
-    settings = profile.attention
-    loaded = load_cached(spec, settings.layers, settings.dtype, None)
-    problems = {problem.id: problem.problem for problem in load_problems("embedded")}
-    build = functools.partial(
-        build_prompt,
-        loaded.tokenizer,
-        problems[PROBLEM],
-        format=settings.format,
-    )
-    plain = build("none")
+    loaded = load_cached(spec, attention.layers, attention.dtype, None)
+    (problem,) = (one.problem for one in load_problems("embedded") if one.id == PROBLEM)
+    format = attention.format
+    plain = build_prompt(loaded.tokenizer, problem, "none", format=format)
     measured = {
         "model": loaded.name,
         "revision": str(loaded.revision),
         "heads": loaded.heads,
         "lengths": [0, *LENGTHS],
-        "tokens": _texts(plain),
+        "tokens": plain.texts,
         "plain": coded(received_by(loaded, plain, [1])),
         "fillers": {},
     }
     for name, text in FILLERS.items():
+        fillers = [Filler(mless=text, length=length) for length in LENGTHS]
         try:
-            filled = [
-                build("mless", filler=Filler(mless=text, length=length))
-                for length in LENGTHS
-            ]
-            seen = [on_one_prompt(loaded, plain, prompt, [1]) for prompt in filled]
+            seen = [on_one_prompt(loaded, problem, one, [1], format) for one in fillers]
         except InputError:
             continue
-        received = [coded(one.after) for one in seen]
-        inserted = [_texts(prompt)[prompt.spans["inserted"]] for prompt in filled]
-        ratios = [one.ratios[0].astype(float).round(4).tolist() for one in seen]
-        told = {"received": received, "inserted": inserted, "lambda": ratios}
-        measured["place"] = filled[0].spans["inserted"].start
-        measured["fillers"][name] = told
+        inserted = [one.prompt.spans["inserted"] for one in seen]
+        measured["place"] = inserted[0].start
+        measured["fillers"][name] = {
+            "received": [coded(one.after) for one in seen],
+            "inserted": [
+                one.prompt.texts[span] for one, span in zip(seen, inserted, strict=True)
+            ],
+            "lambda": [one.ratios[0].round(4).tolist() for one in seen],
+        }
     return measured
 
 
@@ -132,7 +129,3 @@ def coded(received: np.ndarray) -> str:
     places = np.clip(1 + (MOST - 1) * octaves / OCTAVES, 1, MOST)
     known = np.where(np.isfinite(received), places, 0)
     return base64.b64encode(np.round(known).astype("uint8").tobytes()).decode()
-
-
-def _texts(prompt) -> list[str]:
-    return [prompt.text[start:stop] for start, stop in prompt.offsets]

@@ -123,8 +123,8 @@ def draw_prompt(
     before = seen.before[layer - 1, head - 1]
     after = seen.after[layer - 1, head - 1]
     inserted = seen.prompt.spans["inserted"]
-    tokens = [seen.prompt.text[start:stop] for start, stop in seen.prompt.offsets]
-    prompt = coloured(tokens, inserted, after / np.nanmax(before[1:]))
+    shades = after / np.nanmax(before[1:])
+    prompt = coloured(seen.prompt.texts, inserted, shades)
 
     curves = {"without the filler": before, "with the filler": after}
     figure = close_up(curves, inserted, seen.ratios, (layer, head))
@@ -185,9 +185,7 @@ def _seen(
 ) -> OnePrompt:
     """Return the changes that a filler causes in the drawn layers."""
     filler = _filler(text, length, position)
-    plain = build_prompt(loaded.tokenizer, problem, "none")
-    prompt = build_prompt(loaded.tokenizer, problem, "mless", filler=filler)
-    return on_one_prompt(loaded, plain, prompt, _layers(loaded))
+    return on_one_prompt(loaded, problem, filler, _layers(loaded))
 
 
 def _layers(loaded: Loaded) -> range:

@@ -2,18 +2,17 @@
 stored.
 """
 
-from collections.abc import Collection, Iterator, Mapping
-from itertools import groupby
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import inf
-from operator import attrgetter
 from typing import NamedTuple
 
 import pandas as pd
 
 from lib.evaluation.parts import Part, parts_of_profile
 from lib.evaluation.pass_rates import is_divided
-from lib.measurement.datasets import MeasuredSteps, of_repository
-from lib.measurement.variables import STEPS, PlannedStep
+from lib.measurement.run import MeasuredPart
+from lib.measurement.stored import Measurements
+from lib.measurement.variables import MEASURED_PARTS, PlannedStep
 from lib.models.names import resolve
 from lib.profiles import HALVES, Accuracy, Likelihood, Profile
 from lib.prompts.problems import Problem, load_problems
@@ -40,51 +39,47 @@ class Task(NamedTuple):
 
 def tasks_of(profile: Profile, fresh: bool) -> Iterator[Task]:
     """Yield the computations of a run; fresh: the run starts over."""
-    attention = profile.attention
-    for (_, deep), group in groupby(STEPS, attrgetter("part", "deep")):
-        steps = list(group)
-        if attention.map_problems or not deep:
-            for spec in attention.models:
-                yield from _measured(profile, steps, spec, fresh)
+    for name in MEASURED_PARTS:
+        part = MeasuredPart(profile, name, stored=not fresh)
+        for model in part.models:
+            # A run that starts over deletes what is in results/.
+            missing = part.steps if fresh else model.missing(part.steps)
+            for deep in (False, True):
+                steps = [step for step in part.steps if step.deep == deep]
+                if left := [step for step in steps if step in missing]:
+                    yield _measured(name, model, steps, left)
     parts = parts_of_profile(profile)
     for part in parts.values():
         yield from _of_part(part, parts, fresh)
 
 
 def _measured(
-    profile: Profile, steps: list[PlannedStep], spec: str, fresh: bool
-) -> Iterator[Task]:
-    """Yield these measurement steps if any of them remains; each reads its prompts
-    once.
+    part: str,
+    model: Measurements,
+    steps: Sequence[PlannedStep],
+    missing: Sequence[PlannedStep],
+) -> Task:
+    """Return the computation of measurement steps that pass prompts through the same
+    layers, some of which are missing.
     """
-    attention = profile.attention
-    if fresh:
-        missing = steps
-    elif profile.has_stored(resolve(spec).name):
-        of_repository(
-            profile, spec
-        )  # raises InputError for other settings, as the run does
-        return
-    else:
-        missing = MeasuredSteps(profile, spec).missing(steps)
-    if not missing:
-        return
-    part, _, deep, *_ = steps[0]
-    problems = load_problems(attention.problems, attention.limit, profile.seed)
+    attention = model.profile.attention
+    problems = load_problems(attention.problems, attention.limit, model.profile.seed)
+    deep = steps[0].deep
     if deep:
         problems = problems[: attention.map_problems]
 
-    def prompts(step: PlannedStep) -> int:
-        of_one = 1 if step.measure == "tokens" else len(problems)
-        return of_one * len(step.conditions)
+    def prompts(some: Sequence[PlannedStep]) -> int:
+        return sum(
+            len(step.conditions) * (1 if step.measure == "tokens" else len(problems))
+            for step in some
+        )
 
-    every = sum(map(prompts, steps))
-    left = sum(map(prompts, missing))
-    yield Task(
+    every = prompts(steps)
+    return Task(
         part,
-        spec,
+        model.spec,
         prompts=every,
-        stored=every - left,
+        stored=every - prompts(missing),
         dtype=attention.dtype,
         layers=ALL_LAYERS if deep else attention.layers,
     )

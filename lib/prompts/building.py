@@ -58,6 +58,11 @@ class Prompt:
             parts[span] = [name] * (span.stop - span.start)
         return parts
 
+    @property
+    def texts(self) -> list[str]:
+        """The text of each token."""
+        return [self.text[start:stop] for start, stop in self.offsets]
+
 
 def build_prompt(
     tokenizer,

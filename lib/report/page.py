@@ -23,8 +23,7 @@ from lib import paths
 from lib.claims.verdict import Verdict, about, models_of, read_verdicts
 from lib.evaluation.parts import parts_of_profile
 from lib.files.whole import read_text, read_yaml, write_whole
-from lib.measurement.page_prompt import FILLERS, prompt_file
-from lib.models.names import resolve
+from lib.measurement.page_prompt import FILLERS, PromptPart
 from lib.profiles import Profile
 from lib.statistics.intervals import ENOUGH
 
@@ -84,12 +83,10 @@ def significant_changes(verdicts: Sequence[Verdict], *claims: str) -> dict[str, 
 
 def packed_prompts(profile: Profile) -> dict[str, str]:
     """Return the measurements of one prompt by model, compressed and in base64."""
-    prompts = {}
-    for spec in profile.attention.models:
-        name = resolve(spec).name
-        if file := prompt_file(profile, name):
-            prompts[name] = base64.b64encode(file.read_bytes()).decode()
-    return prompts
+    return {
+        model: base64.b64encode(file.read_bytes()).decode()
+        for model, file in PromptPart(profile).files().items()
+    }
 
 
 def turned_pair(profile: Profile) -> pd.Series | None:

@@ -16,10 +16,9 @@ from lib.measurement.page_prompt import (
     MOST,
     OCTAVES,
     PROBLEM,
+    PromptPart,
     coded,
-    measure_prompts,
     measured_prompt,
-    prompt_file,
 )
 from lib.models.loading import load
 from lib.profiles import load_profile, profile_with_overrides
@@ -67,8 +66,8 @@ def test_a_stored_lambda_is_what_the_stored_bytes_of_the_projects_own_words_say(
 
 def test_the_demos_file_is_what_the_demo_model_gives_today():
     demo = load_profile("demo")
-    stored = read(prompt_file(demo, "SmolLM2-135M-Instruct"))
-    measured = measured_prompt(demo, "demo")
+    stored = read(PromptPart(demo).files()["SmolLM2-135M-Instruct"])
+    measured = measured_prompt(demo.attention, "demo")
     for name in ("revision", "tokens"):
         assert measured[name] == stored[name]
     plain = decoded(stored["plain"])
@@ -87,17 +86,18 @@ def own(tiny_llama, tmp_path, monkeypatch):
 
 
 def test_a_model_of_ones_own_is_measured_into_results_once(own, tiny_llama):
-    assert prompt_file(own, tiny_llama.name) is None
-    measure_prompts(own)
-    file = prompt_file(own, tiny_llama.name)
-    assert file == own.results / "prompt" / f"{tiny_llama.name}.json.gz"
+    part = PromptPart(own)
+    assert not part.files()
+    part.complete()
+    file = own.results / "prompt" / f"{tiny_llama.name}.json.gz"
+    assert part.files() == {tiny_llama.name: file}
     file.write_bytes(b"kept")
-    measure_prompts(own)
+    part.complete()
     assert file.read_bytes() == b"kept"
 
 
 def test_what_is_measured_is_what_eager_attention_gives(own, tiny_llama):
-    measured = measured_prompt(own, str(tiny_llama))
+    measured = measured_prompt(own.attention, str(tiny_llama))
     slashes = measured["fillers"]["slashes"]
     step = measured["lengths"].index(55) - 1
     loaded = load(str(tiny_llama), layers=1)
@@ -126,7 +126,8 @@ def test_the_repositorys_file_counts_unless_all_is_measured_anew(
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
     monkeypatch.setattr(page_prompt, "measured_prompt", lambda *_: {"fillers": "some"})
     profile = load_profile("families")
-    measure_prompts(profile, stored)
+    part = PromptPart(profile, stored)
+    part.complete()
     folder = paths.DATA / profile.name if stored else profile.results
-    file = prompt_file(profile, "gemma-3-270m")
+    file = part.files()["gemma-3-270m"]
     assert file == folder / "prompt" / "gemma-3-270m.json.gz"

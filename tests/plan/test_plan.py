@@ -13,7 +13,7 @@ from huggingface_hub import constants
 
 from lib import evaluation, paths
 from lib.__main__ import main
-from lib.evaluation import likelihood as scorer
+from lib.evaluation import draw_scores
 from lib.measurement.run import measure
 from lib.models.names import card
 from lib.plan import as_text, fetch, make_plan, sizes, summary, tasks
@@ -130,7 +130,7 @@ def test_later_layers_are_planned_for_the_problems_that_go_through_them(small):
 
 
 def test_drawn_answers_are_scored_where_they_are_partly_right(small, monkeypatch):
-    for module in (scorer, tasks):
+    for module in (draw_scores, tasks):
         monkeypatch.setattr(
             module, "is_divided", lambda answers: pd.Series(True, answers.index)
         )

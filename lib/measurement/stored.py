@@ -1,0 +1,183 @@
+"""What is stored of a profile's measurements, model by model.
+
+    measured = Measurements(profile, "gemma-3-270m")
+    measured.missing(STEPS)  # the steps that a run has to measure
+    measured.read(STEPS)     # a Dataset of the others
+
+results/PROFILE/measured/MODEL has a row per step (`lib.files.store`). A step's key
+contains all settings that decide its numbers, so measurements under other settings are
+not found. The folder's run.json records the weights, dtype and device.
+data/PROFILE/MODEL.nc, which is part of the repository, has all steps of a model in one
+file, with rounded numbers. It is used if no step was measured in results/.
+"""
+
+import functools
+import json
+from collections.abc import Sequence
+
+import xarray as xr
+
+from lib.errors import InputError
+from lib.files.store import opened, read, read_run
+from lib.files.whole import settings_key
+from lib.measurement.datasets import (
+    STEPS_FILE,
+    cut,
+    dataset_of,
+    joined,
+    read_measured,
+    row_of,
+)
+from lib.measurement.variables import VERSIONS, PlannedStep
+from lib.models.names import arm_for, resolve
+from lib.profiles import Profile
+from lib.prompts.problems import drawn_problem, is_within, sample_ids
+
+
+class Measurements:
+    """The measurements of one of a profile's models: their settings, and where they are
+    stored. Without `stored`, only those in the profile's results count.
+    """
+
+    def __init__(self, profile: Profile, spec: str, stored: bool = True) -> None:
+        self.profile = profile
+        self.spec = spec
+        self.name = resolve(spec).name
+        self.folder = profile.measured_in(self.name)
+        self.is_kept = stored and profile.has_stored(self.name)
+        self.larger = None
+        if stored and profile.larger:
+            self.larger = Measurements(profile.larger, spec)
+
+    def missing(self, steps: Sequence[PlannedStep]) -> list[PlannedStep]:
+        """Return the steps that are not stored; none of a model that is the
+        repository's. Raises InputError as `read` does.
+        """
+        if self.is_kept:
+            self._kept()
+            return []
+        rows = self.rows()
+        return [step for key, step in self.wanted(steps).items() if key not in rows]
+
+    def read(self, steps: Sequence[PlannedStep]) -> xr.Dataset:
+        """Return the stored steps as one dataset; all of them if it is the
+        repository's.
+
+        Raises InputError for a damaged file, and for one of the repository that was
+        measured under other settings.
+        """
+        if self.is_kept:
+            return self._kept()
+        rows = self.rows()
+        keys = [key for key in self.wanted(steps) if key in rows]
+        together = joined([dataset_of(rows[key], self.folder) for key in keys])
+        settings = json.dumps(self.settings)
+        return together.assign_attrs(
+            read_run(self.folder), example=self.example, settings=settings
+        )
+
+    def take_over(self, steps: Sequence[PlannedStep]) -> None:
+        """Select missing steps from those of the larger run, if it has all their
+        problems.
+
+        Measurements with other weights, or on another device, are not mixed with them.
+        """
+        if self.is_kept or not self.larger:
+            return
+        of_larger = self.larger.rows()
+        if not of_larger or not self.missing(steps):
+            return
+        provenance = read_run(self.larger.folder)
+        if self.rows() and read_run(self.folder) != provenance:
+            return
+        attention = self.profile.attention
+        ids = sample_ids(attention.problems, attention.limit, self.profile.seed)
+        deep = min(len(ids), attention.map_problems or len(ids))
+        with opened(self.folder, provenance, file=STEPS_FILE) as store:
+            for key, step in store.missing(self.wanted(steps)).items():
+                row = of_larger.get(self.key(step, self.larger.settings["all"]))
+                if row is None:
+                    continue
+                dataset = cut(dataset_of(row, self.larger.folder), ids)
+                size = deep if step.deep else len(ids)
+                if dataset.sizes.get("problem", size) == size:
+                    store.append(row_of(key, dataset))
+
+    def rows(self) -> dict[str, dict]:
+        """Return the rows in results/ by key."""
+        file = self.folder / STEPS_FILE
+        rows = read(file) if file.is_file() else []
+        return {row["key"]: row for row in rows}
+
+    def wanted(self, steps: Sequence[PlannedStep]) -> dict[str, PlannedStep]:
+        """Return steps by the keys of their rows."""
+        return {self.key(step): step for step in steps}
+
+    def key(self, step: PlannedStep, everywhere: dict | None = None) -> str:
+        """Return the key of a step's row, or what it would be with other settings of
+        all measures.
+        """
+        own = self.settings[step.measure]
+        return settings_key(step=step, all=everywhere or self.settings["all"], own=own)
+
+    @functools.cached_property
+    def example(self) -> str:
+        """The id of the problem that is drawn.
+
+        Raises InputError for problems that cannot be read or do not contain it.
+        """
+        attention = self.profile.attention
+        return drawn_problem(
+            attention.problems, attention.example, attention.limit, self.profile.seed
+        ).id
+
+    @functools.cached_property
+    def settings(self) -> dict[str, dict]:
+        """The settings that decide the numbers: those of all measures, and of each."""
+        return settings_of(self.profile, self.spec, self.example)
+
+    def _kept(self) -> xr.Dataset:
+        """Return the repository's measurements of the profile's problems.
+
+        If the profile names no example, it is the file's, so that the problems need not
+        be available.
+        """
+        profile, attention = self.profile, self.profile.attention
+        path = profile.kept_measurements(self.name)
+        measured = read_measured(path)
+        example = attention.example or measured.example
+        settings = settings_of(profile, self.spec, example)
+        was = json.loads(measured.settings)
+        limit, stored_limit = attention.limit, was["all"].get("limit")
+        if limit != stored_limit and is_within(limit, stored_limit):
+            ids = sample_ids(attention.problems, limit, profile.seed)
+            measured = cut(measured, ids).assign_attrs(settings=json.dumps(settings))
+            was["all"]["limit"] = limit
+        if was != settings:
+            command = f"python -m lib reproduce {profile.options} --fresh"
+            raise InputError(
+                f"{path} was measured under other settings than {profile.name} has now:"
+                f" {command}"
+            )
+        return measured
+
+
+def settings_of(profile: Profile, spec: str, example: str) -> dict[str, dict]:
+    """Return the settings that decide a model's numbers: those of all measures, and of
+    each.
+
+    example: the id of the problem that is drawn.
+    """
+    everywhere = profile.attention.model_dump(
+        exclude={"models", "panels", "example"}, exclude_none=True
+    )
+    everywhere["seed"] = profile.seed
+    everywhere["filler"] = profile.filler.model_dump(exclude_none=True)
+    arm = arm_for(spec)
+
+    settings = {"all": everywhere}
+    for measure, version in VERSIONS.items():
+        settings[measure] = {"version": version}
+    settings["tokens"]["example"] = example
+    settings["activations"]["arm"] = arm.model_dump(exclude_none=True)
+    return settings
