@@ -3,7 +3,8 @@ over all problems, as tables.
 
     variables       the variables, networks and steps that can be measured
     run             measure what a profile still lacks: `measure`
-    datasets        store a model's measurements: one row per step, or all in one file
+    stored          the stored measurements of a profile's models
+    datasets        measurements as a row per step, or all in one file
     networks        the trained and untrained networks, one after another
     attention       λ and the other changes that insertions cause in received attention
     activations     the changes that insertions and ARM cause in the first MLP
