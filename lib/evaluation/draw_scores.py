@@ -16,7 +16,7 @@ import pandas as pd
 from lib.errors import InputError
 from lib.evaluation.likelihood import (
     plain_rows,
-    prompts_of,
+    prompts_under,
     score_models,
     texts_by_key,
 )
@@ -161,7 +161,7 @@ def draws_wanted(
     answered = [problem for problem in problems if problem.id in by_problem]
     format, filler = drawn_with["format"], Filler(**drawn_with["filler"])
     texts = []
-    for prompt in prompts_of(loaded, format, filler, answered, settings.conditions):
+    for prompt in prompts_under(loaded, format, filler, answered, settings.conditions):
         problem, _, _ = prompt
         for row in by_problem[problem.id]:
             draw = {

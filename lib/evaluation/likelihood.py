@@ -145,7 +145,7 @@ def texts_wanted(
 
     conditions = dict.fromkeys([*settings.conditions, *settings.at_once])
     texts = []
-    for prompt in prompts_of(loaded, settings.format, filler, problems, conditions):
+    for prompt in prompts_under(loaded, settings.format, filler, problems, conditions):
         problem, condition, _ = prompt
         solution = _ids(loaded, problem.solution)
         lead = [*end_of_question, *_thought(loaded, condition, solution)]
@@ -158,7 +158,7 @@ def texts_wanted(
     return texts_by_key(loaded, texts)
 
 
-def prompts_of(
+def prompts_under(
     loaded: Loaded,
     format: str,
     filler: Filler,
