@@ -223,27 +223,28 @@ def at_once() -> list[SimpleNamespace]:
     return told
 
 
-def solutions(more: str, less: str) -> list[SimpleNamespace]:
-    """Return by model how much likelier one condition makes the worked solution than
-    another does, in nats.
+def solutions(treatment: str, reference: str) -> list[SimpleNamespace]:
+    """Return the difference in log-likelihood of the reference solution between two
+    conditions, in nats, one row per model.
     """
-    both = scores()[scores().condition.isin([more, less])]
+    both = scores()[scores().condition.isin([treatment, reference])]
     of_solutions = both[both.target == "solution"]
-    less_first = of_solutions.sort_values(
-        "condition", key=lambda names: names != less, kind="stable"
+    reference_first = of_solutions.sort_values(
+        "condition", key=lambda names: names != reference, kind="stable"
     )
-    table = answer_tables.nat_table(less_first).rename(columns={"effect": "estimate"})
-    changed = {row.model: row for row in as_rows(table) if row.condition == more}
+    table = answer_tables.nat_table(reference_first)
+    table = table.rename(columns={"effect": "estimate"})
+    changed = {row.model: row for row in as_rows(table) if row.condition == treatment}
     return [changed[model] for model in verdict.models_of(about("dilution"))]
 
 
 @functools.cache
-def contrast(more: str, less: str) -> list[SimpleNamespace]:
-    """Return by model how much more likely one condition of the ablations makes the
-    reference solution than another does: `change` in nats, and n.
+def contrast(treatment: str, reference: str) -> list[SimpleNamespace]:
+    """Return the difference in log-likelihood of the reference solution between two
+    conditions of the ablations, one row per model: `change` in nats, and n.
     """
     ablations = evaluation.scores(load_profile("families"), "ablations")
-    table = ablation_tables.contrast_table(ablations, {more: (more, less)})
+    table = ablation_tables.contrast_table(ablations, {treatment: (treatment, reference)})
     changed = {row.model: row for row in as_rows(table)}
     return [changed[model] for model in verdict.models_of(about("dilution"))]
 

@@ -1,4 +1,4 @@
-"""What rounding to bfloat16 does to the weights of sampled answers.
+"""Measure how rounding to bfloat16 changes the weights of sampled answers.
 
 The answers of Qwen2.5-Coder-1.5B-Instruct in studies/results/shorter were drawn in
 bfloat16. Their scores there are computed in float32, by the same weights; these are the
@@ -18,9 +18,9 @@ float32 a copy of the converted folder, named like the model, is scored:
         --problems math500 --answers runs/draws --dtype float32 \\
         --conditions none,mless,hidden-from-layer-1 --out runs/exact
 
-Writes studies/results/bfloat16.csv, a row per model and pair of conditions, and prints
-it: by how much rounding changes the difference of log p between the two conditions, in
-nats, and what weights say in either dtype, in points.
+Writes studies/results/bfloat16.csv and prints it: one row per model and pair of
+conditions, with the change of the log-likelihood ratio by rounding, in nats, and the
+importance-weighted difference in accuracy in either dtype, in points.
 """
 
 import pandas as pd
@@ -33,52 +33,58 @@ from studies.keeping import RESULTS, keep, rows_of_runs
 from studies.weights import shorter
 
 PAIRS = [("mless", "none"), ("mless", "hidden-from-layer-1")]
-# What an answer's score is known by in both dtypes.
+PAIR_COLUMNS = ["treatment", "reference"]
+# The columns that identify a score in both dtypes.
 SAME_SCORE = ["answer", "condition"]
-# Of a row of `pass_rate_table`: what is told of both dtypes.
-TOLD = ["points", "low", "high", "spread"]
+# The columns of `pass_rate_table` that are reported for both dtypes.
+REPORTED = ["points", "low", "high", "log_ratio_sd"]
 
 
 def changes(
-    exact: pd.DataFrame, rounded: pd.DataFrame, more: str, less: str
+    exact: pd.DataFrame, rounded: pd.DataFrame, treatment: str, reference: str
 ) -> dict[str, float]:
-    """Return how far rounding moves the difference of log p between `more` and `less`:
-    the mean absolute change in nats with its interval over problems, and the largest.
+    """Return how much rounding changes the log-likelihood ratio of two conditions: the
+    mean absolute change in nats with its interval over problems, and the maximum.
 
-    exact, rounded: the same answers, as `scored_draws` has them.
+    exact, rounded: the same answers, from `scored_draws`.
     """
-    change = rounded[[more, less]] - exact[[more, less]]
-    size = (change[more] - change[less]).abs().set_axis(exact.problem_id).dropna()
+    pair = [treatment, reference]
+    change = rounded[pair] - exact[pair]
+    size = (change[treatment] - change[reference]).abs()
+    size = size.set_axis(exact.problem_id).dropna()
     ends = ["ratio_change", "ratio_change_low", "ratio_change_high"]
-    told = mean_and_ends(ends, size, "mean")
-    return told | {"ratio_change_largest": size.max()}
+    mean = mean_and_ends(ends, size, "mean")
+    return mean | {"ratio_change_largest": size.max()}
 
 
 def compared(
     answers: pd.DataFrame, exact: pd.DataFrame, rounded: pd.DataFrame
 ) -> pd.DataFrame:
-    """Return a row per model and pair of conditions whose scores both dtypes have.
+    """Return weighted pass rates and log-likelihood ratios in both dtypes, one row per
+    model and pair of conditions, from the scores that exist in both.
 
-    answers: as `lib.evaluation.records.frame` has completions; exact, rounded: a row
-    per answer and condition. Raises InputError for a model of which an answer that
-    decides is scored in one dtype alone.
+    answers: completions, from `lib.evaluation.records.frame`; exact, rounded: one row
+    per answer and condition. Raises InputError if an answer to a mixed problem has a
+    score in only one dtype.
     """
     in_both = exact[SAME_SCORE].merge(rounded[SAME_SCORE])
     exact, rounded = exact.merge(in_both), rounded.merge(in_both)
     rows = []
     for model, of_model in exact.groupby("model", sort=False):
-        own_answers = answers[answers.model == model]
+        model_answers = answers[answers.model == model]
         of_rounded = rounded[rounded.model == model]
-        draws_32 = scored_draws(own_answers, of_model)
-        draws_16 = scored_draws(own_answers, of_rounded)
+        draws_32 = scored_draws(model_answers, of_model)
+        draws_16 = scored_draws(model_answers, of_rounded)
         in_float32, in_bfloat16 = _points(draws_32), _points(draws_16)
         for pair in PAIRS:
-            row = dict(zip(("model", "more", "less"), (model, *pair), strict=True))
+            row = dict(
+                zip(("model", "treatment", "reference"), (model, *pair), strict=True)
+            )
             row["n"] = in_float32.loc[pair, "n"]
-            row["scored"] = in_float32.loc[pair, "answers"]
+            row["scored"] = in_float32.loc[pair, "mixed_answers"]
             row |= changes(draws_32, draws_16, *pair)
-            row |= in_float32.loc[pair, TOLD].add_suffix("_float32")
-            row |= in_bfloat16.loc[pair, TOLD].add_suffix("_bfloat16")
+            row |= in_float32.loc[pair, REPORTED].add_suffix("_float32")
+            row |= in_bfloat16.loc[pair, REPORTED].add_suffix("_bfloat16")
             rows.append(row)
     return pd.DataFrame(rows)
 
@@ -88,10 +94,10 @@ def _points(draws: pd.DataFrame) -> pd.DataFrame:
     table = pass_rate_table(draws, PAIRS)
     if len(table) < len(PAIRS):
         raise InputError(
-            f"{draws.model.iloc[0]}: answers that decide lack a score in one dtype:"
-            " let the run finish"
+            f"{draws.model.iloc[0]}: answers to problems with both right and wrong"
+            " answers have no score in one dtype: let the run finish"
         )
-    return table.set_index(["more", "less"])
+    return table.set_index(PAIR_COLUMNS)
 
 
 def main() -> None:

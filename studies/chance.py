@@ -18,7 +18,7 @@ import scipy
 
 from lib import evaluation
 from lib.evaluation.answer_tables import at_limit, shares
-from lib.evaluation.pass_rates import weighted
+from lib.evaluation.pass_rates import weighted_differences
 from lib.profiles import load_profile
 from lib.statistics.intervals import RESAMPLES, mcnemar_exact
 from lib.statistics.p_values import holm
@@ -139,7 +139,7 @@ def main() -> None:
     draws = evaluation.draws(families)
     assert draws is not None
     drawn = evaluation.answers(families, "draws")
-    points = weighted(draws, "mless", "none")
+    points = weighted_differences(draws, "mless", "none")
     order = in_order(drawn, families.seed)
     tables = {"weighted samples": of_blocks(points.loc[order].to_numpy())}
     answers = evaluation.answers(families)

@@ -30,7 +30,7 @@ import xarray as xr
 from lib import progress
 from lib.errors import InputError
 from lib.evaluation.parts import RECORDED, parts_of_profile
-from lib.evaluation.pass_rates import is_divided, scored_draws
+from lib.evaluation.pass_rates import is_mixed, scored_draws
 from lib.evaluation.records import FIELDS, NEXT_TOKEN_FIELDS, SCORE_FIELDS, frame
 from lib.files.store import RUN, first_difference, read, read_run
 from lib.files.whole import write_json, write_whole
@@ -157,7 +157,7 @@ def write_draws(stores: list[Path]) -> None:
     for name, of_model in draws.groupby("model"):
         sizes = of_model.groupby(["problem_id", "drawn_under"]).size().unstack()
         incomplete = (sizes != sizes.max(axis=None)).any(axis=1).sum()
-        unscored = is_divided(of_model) & of_model[[*HALVES]].isna().any(axis=1)
+        unscored = is_mixed(of_model) & of_model[[*HALVES]].isna().any(axis=1)
         if incomplete or unscored.any():
             raise InputError(
                 f"{name}: {incomplete} problems lack answers, {unscored.sum()} answers"

@@ -28,9 +28,9 @@ from lib.evaluation.draw_scores import draws_wanted
 from lib.evaluation.likelihood import plain_rows, score_models
 from lib.evaluation.pass_rates import (
     SLOPE_ENDS,
-    is_divided,
+    calibration_slope,
+    is_mixed,
     scored_draws,
-    slope_of_halves,
 )
 from lib.evaluation.records import DRAW_SCORE_FIELDS, shared_settings
 from lib.profiles import HALVES, Profile, load_profile
@@ -50,7 +50,7 @@ def sampled(answers: pd.DataFrame, seed: int) -> pd.DataFrame:
     another problem, half of them drawn under either prompt.
     """
     same = answers.rename(columns={"condition": "drawn_under"})
-    same = same[~is_divided(answers)].sample(frac=1, random_state=seed)
+    same = same[~is_mixed(answers)].sample(frac=1, random_state=seed)
     problems = same["problem_id"].drop_duplicates()[:SAMPLE]
     half_of = dict(zip(problems, np.resize(HALVES, len(problems)), strict=True))
     same = same[same["problem_id"].map(half_of) == same["drawn_under"]]
@@ -92,7 +92,7 @@ def table(
 
     draws: all answers, as `scored_draws` has them; others: the sample, if it is scored.
     """
-    decides = is_divided(draws)
+    decides = is_mixed(draws)
     rows = []
     for condition in conditions:
         mixed = mean_weight(draws[decides], condition)
@@ -101,7 +101,7 @@ def table(
         if others is not None:
             of_others = mean_weight(others, condition)
             row |= _of_all(mixed, of_others, decides.mean())
-            row |= zip(SLOPE_ENDS, slope_of_halves(others), strict=True)
+            row |= zip(SLOPE_ENDS, calibration_slope(others), strict=True)
         rows.append(row)
     return pd.DataFrame(rows)
 

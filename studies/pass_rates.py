@@ -16,7 +16,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from lib.evaluation.pass_rates import counted, weighted
+from lib.evaluation.pass_rates import observed_differences, weighted_differences
 from lib.profiles import HALVES
 from lib.statistics.intervals import POINTS, interval
 from studies.keeping import RESULTS, keep
@@ -65,8 +65,8 @@ def simulate(problems: int, noise: float, simulations: int) -> dict[str, float]:
         draws, truth = draw(problems, noise, rng)
         spreads.append((draws["mless"] - draws["none"]).std())
         by_problem = {
-            "weights": weighted(draws, "mless", "none"),
-            "counting": counted(draws),
+            "weights": weighted_differences(draws, "mless", "none"),
+            "counting": observed_differences(draws),
         }
         for way, points in by_problem.items():
             mean = interval(points, points.index)

@@ -1,16 +1,17 @@
-"""What the prompt's form changes: likelihoods in the paper's plain one, beside chat.
+"""Compare likelihoods under plain prompts, as in the paper, with those under chat
+prompts.
 
-The likelihoods of data/families are of chat prompts where a model has them. The authors
-gave instruction and problem as they are, also to models that know chats:
+The likelihoods of data/families are of chat prompts if a model has a chat template. The
+authors used instruction and problem without a template, for chat models, too:
 
     python -m lib likelihood --model demo --problems math500 --limit 100 \\
         --format plain --conditions none,mless,random,mful,hidden-from-layer-1 \\
         --dtype float32 --out runs/plain
     python -m studies.plain runs/plain...
 
-Writes studies/results/plain.csv and prints it: a row per model and pair of conditions
-with their difference in log p(solution) under plain prompts, and under chat prompts on
-the same problems where these are stored, in nats.
+Writes studies/results/plain.csv and prints it: one row per model and pair of conditions
+with their difference in the log-likelihood of the reference solution, in nats, under
+plain prompts, and under chat prompts on the same problems if these are stored.
 """
 
 import pandas as pd
@@ -31,29 +32,33 @@ PAIRS = [
 ]
 
 
-def difference(scores: pd.DataFrame, more: str, less: str) -> dict[str, float]:
+def difference(
+    scores: pd.DataFrame, treatment: str, reference: str
+) -> dict[str, float]:
     """Return the mean difference of two conditions in one model's log p(solution), with
     its interval and n; nothing where one of them was not scored.
     """
     try:
-        values = likelihood_differences(scores, "solution", [(more, less)])
+        values = likelihood_differences(scores, "solution", [(treatment, reference)])
     except Untestable:
         return {}
-    apart = values.isel(network=0, component=0).to_series().dropna()
-    told = mean_and_ends(["effect", "low", "high"], apart, "mean")
-    return told | {"n": len(apart)}
+    differences = values.isel(network=0, component=0).to_series().dropna()
+    mean = mean_and_ends(["effect", "low", "high"], differences, "mean")
+    return mean | {"n": len(differences)}
 
 
 def compared(plain: pd.DataFrame, chat: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per model and pair of conditions of scores in both forms."""
+    """Return the differences between conditions under both forms of the prompt, one row
+    per model and pair of conditions.
+    """
     rows = []
     solutions = plain[plain.target == "solution"]
     for model, scores in solutions.groupby("model", sort=False):
         in_chat = chat[(chat.model == model) & chat.problem_id.isin(scores.problem_id)]
-        for more, less in PAIRS:
-            row = {"model": model, "more": more, "less": less}
-            row |= difference(scores, more, less)
-            for name, value in difference(in_chat, more, less).items():
+        for treatment, reference in PAIRS:
+            row = {"model": model, "treatment": treatment, "reference": reference}
+            row |= difference(scores, treatment, reference)
+            for name, value in difference(in_chat, treatment, reference).items():
                 row[f"{name}_in_chat"] = value
             rows.append(row)
     return pd.DataFrame(rows)

@@ -16,7 +16,7 @@ import pandas as pd
 
 from lib import evaluation
 from lib.evaluation.answer_tables import groups, shares
-from lib.evaluation.pass_rates import is_divided, weighted
+from lib.evaluation.pass_rates import is_mixed, weighted_differences
 from lib.profiles import load_profile
 from lib.statistics.intervals import Z_ALPHA, Z_POWER, interval
 from studies.keeping import RESULTS, keep
@@ -39,7 +39,7 @@ def of_weighted(draws: pd.DataFrame) -> list[dict]:
     """Return a row per model of sampled answers, half of them under mless."""
     rows = []
     for model, drawn in draws.groupby("model", sort=False):
-        points = weighted(drawn, "mless", "none")
+        points = weighted_differences(drawn, "mless", "none")
         row = {"model": model, "way": "sampled, weighted"} | _widths(points)
         by_shuffling = _variance_by_shuffling(drawn)
         of_problems = max(row["variance"] - by_shuffling, 0)
@@ -68,7 +68,7 @@ def _variance_by_shuffling(draws: pd.DataFrame) -> float:
     answers of each problem are shuffled.
     """
     rng = np.random.default_rng(0)
-    deciding = draws[is_divided(draws)].sort_values("problem_id", kind="stable")
+    deciding = draws[is_mixed(draws)].sort_values("problem_id", kind="stable")
     problem = deciding["problem_id"].to_numpy()
     right = deciding["right"].to_numpy()
     squares = []
@@ -76,7 +76,7 @@ def _variance_by_shuffling(draws: pd.DataFrame) -> float:
         # Sorted by problem, and by chance within it.
         order = np.lexsort((rng.random(len(problem)), problem))
         shuffled = deciding.assign(right=right[order])
-        squares.append((weighted(shuffled, "mless", "none") ** 2).sum())
+        squares.append((weighted_differences(shuffled, "mless", "none") ** 2).sum())
     return float(np.mean(squares)) / draws["problem_id"].nunique()
 
 

@@ -9,7 +9,14 @@ import numpy as np
 
 from lib.statistics.importance_weighting import baselines
 from lib.statistics.intervals import POINTS
-from studies.simulated import LEVELS, Draws, Problems, counted, draw, weighted
+from studies.simulated import (
+    LEVELS,
+    Draws,
+    Problems,
+    draw,
+    observed_differences,
+    weighted_differences,
+)
 
 SCORE_COST = 0.5  # of drawing an answer: 0.44 on a CPU, below 0.02 on a GPU
 TOKENS = 12  # over which the log ratio of an answer is spread
@@ -56,12 +63,12 @@ def token_ratios(
 def by_weights(given: Problems, each: int, rng: np.random.Generator) -> Estimated:
     """Weight answers of both prompts: the method."""
     draws = draw(given, each, rng)
-    return weighted(draws), cost(2 * each, 2 * each * is_mixed(draws.right))
+    return weighted_differences(draws), cost(2 * each, 2 * each * is_mixed(draws.right))
 
 
 def by_counting(given: Problems, each: int, rng: np.random.Generator) -> Estimated:
     """Count right answers of either prompt to the same problems."""
-    points = counted(draw(given, each, rng))
+    points = observed_differences(draw(given, each, rng))
     return points, np.full(points.shape, 2.0 * each)
 
 
@@ -150,7 +157,7 @@ def truncated(given: Problems, each: int, rng: np.random.Generator) -> Estimated
     draws = draw(given, each, rng)
     ratios = token_ratios(given, draws, TOKENS, rng)
     ratio = ratios.clip(-MOST_PER_TOKEN, MOST_PER_TOKEN).sum(-1)
-    points = weighted(Draws(draws.right, ratio, draws.length))
+    points = weighted_differences(Draws(draws.right, ratio, draws.length))
     return points, cost(2 * each, 2 * each * is_mixed(draws.right))
 
 
@@ -192,7 +199,7 @@ def more_where_mixed(given: Problems, each: int, rng: np.random.Generator) -> Es
     """
     first, again = draw(given, each, rng), draw(given, each, rng)
     more = is_mixed(first.right)
-    points = np.where(more, weighted(_together(first, again)), 0)
+    points = np.where(more, weighted_differences(_together(first, again)), 0)
     answers = 2 * each * (1 + more)
     return points, cost(answers, answers * more)
 
@@ -206,7 +213,7 @@ def by_plug_in(given: Problems, each: int, rng: np.random.Generator) -> Estimate
     varies = is_mixed(first.right)
     few = _together(first, again)
     many = _together(few, much_more)
-    points = np.where(varies, weighted(many), weighted(few))
+    points = np.where(varies, weighted_differences(many), weighted_differences(few))
     answers = 2 * each * np.where(varies, 8, 2)
     scored = answers * np.where(varies, True, is_mixed(few.right))
     return points, cost(answers, scored)
@@ -219,7 +226,7 @@ def with_some_others(given: Problems, each: int, rng: np.random.Generator) -> Es
     first, again = draw(given, each, rng), draw(given, each, rng)
     chance = np.where(is_mixed(first.right), 1, KEPT_OF_OTHERS)
     more = rng.random(chance.shape) < chance
-    points = np.where(more, weighted(again) / chance, 0)
+    points = np.where(more, weighted_differences(again) / chance, 0)
     answers = 2 * each * (1 + more)
     return points, cost(answers, 2 * each * more * is_mixed(again.right))
 

@@ -104,7 +104,7 @@ def draw(given: Problems, each: int, rng: np.random.Generator) -> Draws:
     return Draws(right.astype(float), ratio, length)
 
 
-def weighted(draws: Draws) -> np.ndarray:
+def weighted_differences(draws: Draws) -> np.ndarray:
     """Return the importance-weighted difference of each problem (S, N), in points."""
     simulations, count, _, each = draws.right.shape
     problem = np.repeat(np.arange(simulations * count), 2 * each)
@@ -121,7 +121,7 @@ def log_weights_of(ratio: np.ndarray) -> np.ndarray:
     return np.stack([-mixture, ratio - mixture], axis=1)
 
 
-def counted(draws: Draws) -> np.ndarray:
+def observed_differences(draws: Draws) -> np.ndarray:
     """Return the unweighted difference of each problem (S, N), in points."""
     by_prompt = draws.right.mean(-1)
     return POINTS * (by_prompt[..., 1] - by_prompt[..., 0])

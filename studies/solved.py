@@ -17,7 +17,7 @@ import scipy
 
 from lib import evaluation
 from lib.evaluation.answer_tables import mean_and_ends, shares
-from lib.evaluation.pass_rates import is_divided, weighted
+from lib.evaluation.pass_rates import is_mixed, weighted_differences
 from lib.profiles import load_profile
 from lib.statistics.intervals import POINTS, Z_ALPHA
 from lib.statistics.prediction import roc_values
@@ -67,14 +67,17 @@ def nats_and_points(scores: pd.DataFrame, draws: pd.DataFrame) -> pd.DataFrame:
         )
         of_solution = (nats["mless"] - nats["none"]).astype(float)
         both = pd.DataFrame(
-            {"nats": of_solution, "points": weighted(drawn, "mless", "none")}
+            {
+                "nats": of_solution,
+                "points": weighted_differences(drawn, "mless", "none"),
+            }
         ).dropna()
-        divided = drawn.loc[is_divided(drawn), "problem_id"]
+        mixed = drawn.loc[is_mixed(drawn), "problem_id"]
         rho, p_value = scipy.stats.spearmanr(both["nats"], both["points"])
         low, high = correlation_ends(rho, len(both))
         row = {"model": model, "rho": rho, "rho_low": low, "rho_high": high}
         row |= {"p_value": p_value, "n": len(both)}
-        rows.append(row | {"divided": int(both.index.isin(divided).sum())})
+        rows.append(row | {"mixed_problems": int(both.index.isin(mixed).sum())})
     return pd.DataFrame(rows)
 
 

@@ -51,7 +51,7 @@ def checks(draws: pd.DataFrame) -> pd.DataFrame:
     many % of the answers without slashes are right, `refused` whether weights are.
     """
     table = pass_rate_table(draws, PAIRS)
-    by_counting = table["counted_high"] - table["counted_low"]
+    by_counting = table["observed_high"] - table["observed_low"]
     by_weights = table["high"] - table["low"]
     without = draws[draws["drawn_under"] == "none"]
     right = without["right"].astype(float).groupby(without["model"]).mean()

@@ -25,7 +25,7 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from lib.evaluation.pass_rates import LEAST_EFFECTIVE
+from lib.evaluation.pass_rates import MIN_EFFECTIVE_SHARE
 from lib.statistics.importance_weighting import (
     AccuracyDifference,
     MeanInterval,
@@ -131,7 +131,7 @@ def is_withheld(pair: AccuracyDifference, third: AccuracyDifference) -> bool:
     too few answers are effective.
     """
     checks = (pair.slope, *third.mean_weights)
-    least = LEAST_EFFECTIVE * pair.mixed_answers
+    least = MIN_EFFECTIVE_SHARE * pair.mixed_answers
     too_few = min(pair.effective_sample_size, third.effective_sample_size) < least
     return too_few or any(excludes_1(check) for check in checks)
 

@@ -21,7 +21,10 @@ EFFECTS = (0.0, 0.8, 2.5)  # points
 PROBLEMS = 500
 EACH = 2  # answers of either prompt
 AT_ONCE = 500  # simulations: bounds the memory
-WAYS = {"weights": simulated.weighted, "counting": simulated.counted}
+WAYS = {
+    "weights": simulated.weighted_differences,
+    "counting": simulated.observed_differences,
+}
 
 
 def sampled(
@@ -43,7 +46,7 @@ def regime(problems: simulated.Problems, draws: simulated.Draws) -> dict[str, fl
     is_mixed = (rate > 0) & (rate < 1)
     ratio = draws.ratio[is_mixed].ravel()
     weights = np.exp(simulated.log_weights_of(ratio))
-    by_problem = simulated.weighted(draws)
+    by_problem = simulated.weighted_differences(draws)
     truth = POINTS * (problems.rates[..., 1] - problems.rates[..., 0])
     return {
         "right": POINTS * draws.right.mean(),

@@ -8,7 +8,7 @@ import pytest
 import scipy
 from hand_written import record, run
 
-from lib.evaluation.pass_rates import weighted
+from lib.evaluation.pass_rates import weighted_differences
 from lib.evaluation.records import frame
 from lib.prompts.conditions import INSTRUCTION
 from lib.prompts.problems import Problem
@@ -132,7 +132,10 @@ def test_what_shuffling_leaves_is_the_noise_of_the_draws(monkeypatch):
     for place in (0, 4):
         of_problem = draws.iloc[place : place + 4]
         squares = [
-            weighted(of_problem.assign(right=right), "mless", "none").iloc[0] ** 2
+            weighted_differences(of_problem.assign(right=right), "mless", "none").iloc[
+                0
+            ]
+            ** 2
             for right in map(list, permutations(of_problem.right))
         ]
         expected += np.mean(squares) / 3  # problems

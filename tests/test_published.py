@@ -27,16 +27,18 @@ def test_accuracy_moves_by_what_the_table_of_limits_has_at_its_limit():
 
 
 @pytest.mark.parametrize(
-    "claim, more, less",
+    "claim, treatment, reference",
     [
         ("points-slashes", "mless", "none"),
         ("points-layer-1-needed", "mless", "hidden-from-layer-1"),
         ("points-arm", "arm", "none"),
     ],
 )
-def test_a_weighted_claim_is_what_stands_beside_its_checks(claim, more, less):
+def test_a_weighted_claim_has_the_numbers_of_the_diagnostics(
+    claim, treatment, reference
+):
     weighted = stored.rows("studies/results/weights.csv")
-    checked = where(weighted, limit=1536, more=more, less=less)
+    checked = where(weighted, limit=1536, treatment=treatment, reference=reference)
     same(of_claim(claim), {row.model: row.points for row in checked})
 
 

@@ -260,7 +260,7 @@ def numbers(profile, section, results):
         if section == "draws":
             # A random model's answers are all wrong, and would need no score.
             patch.setattr(
-                likelihood, "is_divided", lambda rows: pd.Series(True, rows.index)
+                likelihood, "is_mixed", lambda rows: pd.Series(True, rows.index)
             )
             return evaluation.draws(profile)
         part = "main" if section == "answers" else section

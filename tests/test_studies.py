@@ -8,7 +8,11 @@ import pytest
 from artists import table
 from hand_written import draws_of, record
 
-from lib.evaluation.pass_rates import counted, scored_draws, weighted
+from lib.evaluation.pass_rates import (
+    observed_differences,
+    scored_draws,
+    weighted_differences,
+)
 from lib.evaluation.records import frame
 from lib.files.store import read
 from lib.prompts.problems import Problem
@@ -52,7 +56,7 @@ tiny,mless,p3,-99
 
 def test_plain_prompts_stand_beside_chat_on_the_same_problems():
     scores = [table(csv).assign(target="solution") for csv in (PLAIN, CHAT)]
-    rows = plain.compared(*scores).set_index(["model", "more", "less"])
+    rows = plain.compared(*scores).set_index(["model", "treatment", "reference"])
     slashes = rows.loc["tiny", "mless", "none"]
     assert (slashes.n, slashes.n_in_chat) == (3, 3)
     assert (slashes.effect, slashes.effect_in_chat) == (2, -1)
@@ -78,20 +82,20 @@ def test_rounding_is_compared_on_the_same_answers():
     unknown = rounded.assign(answer=rounded.answer + "-new")
     rows = bfloat16.compared(answers, exact, pd.concat([rounded, unknown]))
 
-    assert list(zip(rows.more, rows.less, strict=True)) == bfloat16.PAIRS
+    assert list(zip(rows.treatment, rows.reference, strict=True)) == bfloat16.PAIRS
     for row in rows.itertuples():
         assert (row.n, row.scored) == (30, 120)
         assert row.ratio_change == pytest.approx(0.2)
         assert row.ratio_change_largest == pytest.approx(0.4)
         assert row.points_bfloat16 > 1
-        assert row.points_float32 == row.spread_float32 == 0
+        assert row.points_float32 == row.log_ratio_sd_float32 == 0
 
 
 def test_answers_that_are_scored_in_one_dtype_alone_are_no_comparison(refused):
     answers, exact = draws_of(problems=30)
     fewer = exact[exact.answer != "p3-1"]
     message = refused(bfloat16.compared, answers, exact, fewer)
-    assert message.startswith("tiny: answers that decide lack a score")
+    assert message.startswith("tiny: answers to problems with both right")
 
 
 def test_the_prompt_decides_by_the_authors_rule_where_an_answer_has_no_box():
@@ -113,7 +117,7 @@ def test_checks_of_weights_leave_out_what_the_weights_do_not_allow():
     answers.loc[answers.problem_id.isin(["p0", "p1"]), "right"] = False
     draws = scored_draws(answers, scores)
     allowed = weights.checks(draws)
-    assert allowed.more.to_list() == ["mless", "mless"]
+    assert allowed.treatment.to_list() == ["mless", "mless"]
     slashes = allowed.iloc[0]
     assert (slashes.n, slashes.divided, slashes.answers) == (30, 28, 112)
     # One answer of p2 has all the weight.
@@ -135,8 +139,8 @@ def test_simulated_answers_are_drawn_with_the_chances_that_they_are_given():
     rng = np.random.default_rng(1)
     draws, truth = pass_rates.draw(20_000, 0.9, rng)
     assert len(draws) == 80_000
-    assert abs(counted(draws).mean() - truth) < 1
-    assert abs(weighted(draws, "mless", "none").mean() - truth) < 0.5
+    assert abs(observed_differences(draws).mean() - truth) < 1
+    assert abs(weighted_differences(draws, "mless", "none").mean() - truth) < 0.5
     # The chances of what was drawn lie above those of twelve like answers.
     assert draws[["none", "mless"]].mean().min() > -np.log(12)
 

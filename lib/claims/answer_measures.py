@@ -17,7 +17,7 @@ import xarray as xr
 from lib.claims.rule import Untestable
 from lib.errors import InputError
 from lib.evaluation.answer_tables import groups, shares, solved
-from lib.evaluation.pass_rates import point_differences
+from lib.evaluation.pass_rates import checked_weighted_differences
 from lib.evaluation.records import WINDOWS
 from lib.evaluation.several_samples import distinct_2, pass_at_k
 from lib.statistics.intervals import POINTS
@@ -168,22 +168,23 @@ def _ablation_table(
 
 
 def pass_at_k_differences(
-    draws: pd.DataFrame, k: int, more: str, less: str
+    draws: pd.DataFrame, k: int, treatment: str, reference: str
 ) -> xr.DataArray:
-    """Return pass@k of the answers drawn under `more` less that under `less`, in points
-    per problem.
+    """Return pass@k of the answers sampled under `treatment` minus that under
+    `reference`, in points per problem.
     """
     passed = {}
-    for condition in (more, less):
-        own = draws[draws.drawn_under == condition]
-        samples = own.pivot(index="problem_id", columns="sample", values="right")
+    for condition in (treatment, reference):
+        sampled = draws[draws.drawn_under == condition]
+        samples = sampled.pivot(index="problem_id", columns="sample", values="right")
         if samples.shape[1] < k or samples.isna().any(axis=None):
             raise Untestable(
                 f"pass@{k} needs {k} answers of each problem under {condition}"
             )
         values = pass_at_k(samples.astype(float), k)
         passed[condition] = POINTS * pd.Series(values, samples.index)
-    return _values({f"{more} - {less}": passed[more] - passed[less]}, "difference")
+    difference = passed[treatment] - passed[reference]
+    return _values({f"{treatment} - {reference}": difference}, "difference")
 
 
 def solved_likelier(scores: pd.DataFrame, answers: pd.DataFrame) -> xr.DataArray:
@@ -211,18 +212,18 @@ def solved_likelier(scores: pd.DataFrame, answers: pd.DataFrame) -> xr.DataArray
     return _values(columns, "share")
 
 
-def pass_rates(draws: pd.DataFrame, more: str, less: str) -> xr.DataArray:
-    """Return the pass rate under `more` less that under `less`, in points per problem,
-    by sampled answers that are weighted.
+def pass_rates(draws: pd.DataFrame, treatment: str, reference: str) -> xr.DataArray:
+    """Return the importance-weighted difference in pass rate, treatment minus
+    reference, in points per problem.
     """
-    unscored = [name for name in (more, less) if name not in draws]
+    unscored = [name for name in (treatment, reference) if name not in draws]
     if unscored:
         raise Untestable(f"no sampled answer is scored under {', '.join(unscored)}")
     try:
-        points = point_differences(draws, more, less)
+        points = checked_weighted_differences(draws, treatment, reference)
     except InputError as error:
         raise Untestable(str(error)) from error
-    return _values({f"{more} - {less}": points}, "mean")
+    return _values({f"{treatment} - {reference}": points}, "mean")
 
 
 def _by_condition(

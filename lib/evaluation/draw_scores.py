@@ -21,7 +21,7 @@ from lib.evaluation.likelihood import (
     texts_by_key,
 )
 from lib.evaluation.log_probability import Texts, TextToScore
-from lib.evaluation.pass_rates import is_divided, scored_draws
+from lib.evaluation.pass_rates import is_mixed, scored_draws
 from lib.evaluation.records import (
     DECIDING,
     DRAW_SCORE_FIELDS,
@@ -62,7 +62,7 @@ def score_draws(
 
     def wanted_of(loaded: Loaded) -> Texts:
         own = _drawn_from(loaded, drawn)
-        deciding = own[is_divided(own)]
+        deciding = own[is_mixed(own)]
         return draws_wanted(loaded, settings, deciding, drawn.problems, drawn.settings)
 
     filler = Filler(**drawn.settings["filler"])

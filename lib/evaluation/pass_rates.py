@@ -1,25 +1,28 @@
-"""Accuracy in points under any condition, from answers drawn under two of them.
+"""Estimate differences in pass rate between prompt conditions by importance sampling.
 
-Answers are drawn at a temperature, half of them under `none` and half under `mless`;
-each is graded once, and its log probability is computed under every condition. The
-pass rate under condition c less that under condition d is then the mean over answers of
+Half of the answers to each problem are sampled under the condition `none`, the other
+half under `mless`; these are the two *halves*. Each answer is graded once, and its
+log-likelihood is computed under every condition. The pass rate under a condition c (the
+treatment) minus that under a condition d (the reference) is estimated by the mean over
+answers of
 
-    (right - baseline) * (p_c - p_d) / p_mix,    p_mix = (p_none + p_mless) / 2,
+    (right - baseline) * (p_c - p_d) / p_mix,    p_mix = (p_none + p_mless) / 2.
 
-where the baseline is the pass rate of the problem's other answers, which does not know
-the answer itself: a control variate (Owen, Monte Carlo theory, chapters 8 and 9). The
-mean is unbiased for every condition, also for masks that nobody can generate with.
-Of answers that were drawn in bfloat16 and scored in float32 it is so but for the
-rounding of the draw, since p_mix is then the unrounded model's (studies/bfloat16.py).
-Where all answers to a problem are right, or all wrong, the first factor is 0: they
-count, but no probability of theirs is needed.
+The baseline, the pass rate of the other answers to the same problem, is a leave-one-out
+control variate (Owen, Monte Carlo theory, chapters 8 and 9). The estimate is unbiased
+for every condition, including attention masks under which no text can be generated. If
+answers are sampled in bfloat16 and scored in float32, it is unbiased up to rounding,
+because p_mix is the likelihood under the float32 model (studies/bfloat16.py).
 
-    draws = scored_draws(answers, scores)  # a row per answer, log p by condition
+A problem is *mixed* if it has both right and wrong answers. The other problems
+contribute a difference of 0, so their answers need no log-likelihoods.
+
+    draws = scored_draws(answers, scores)  # one row per answer
     table = pass_rate_table(draws, [("mless", "none")])  # in points, per model
 
-Weights say more than counts as long as both conditions give an answer like
-probabilities. Where a few answers take most of the weight, no number is told. Every
-number stands beside what it rests on: `pass_rate_table`.
+Importance weighting is more precise than comparing the halves as long as both
+conditions give the answers similar likelihoods. If the effective sample size is too
+small, no weighted estimate is reported. `pass_rate_table` has the diagnostics.
 """
 
 from collections.abc import Sequence
@@ -33,30 +36,32 @@ from lib.profiles import HALVES
 from lib.statistics import importance_weighting
 from lib.statistics.intervals import POINTS, interval
 
-# The pair whose pass rates can be counted too.
-COUNTABLE = ("mless", "none")
-# Of the answers that decide, as many of equal weights have to tell as much as they do.
-# In simulations with 20 to 240 divided problems the interval covers 92 to 98 % where
-# half of them remain, 90 to 95 % where a third does and 80 % where a tenth does (log
-# ratios like |Y| to the power of 1.6). How far log p varies does not tell: with a
-# spread of 0.8 nats it covers 81 % for these ratios and 97 % for normal ones.
-LEAST_EFFECTIVE = 0.5
+# The pair under both of which answers are sampled, so that their pass rates can also be
+# compared without weights.
+SAMPLED_PAIR = ("mless", "none")
+# The smallest accepted effective sample size, as a share of the answers to mixed
+# problems. In simulations with 20 to 240 mixed problems and heavy-tailed log ratios,
+# 95 % intervals covered the true difference in 92 to 98 % of runs at a share of 1/2, in
+# 90 to 95 % at 1/3 and in 80 % at 1/10. The standard deviation of the log ratios could
+# not replace this limit: at 0.8 nats the coverage was 81 % with these ratios and 97 %
+# with normal ones.
+MIN_EFFECTIVE_SHARE = 0.5
 DRAW_FIELDS = ["model", "problem_id", "drawn_under", "sample", "right", "finish_reason"]
 POINT_ENDS = ["points", "low", "high"]
-COUNTED_ENDS = ["counted", "counted_low", "counted_high"]
+OBSERVED_ENDS = ["observed", "observed_low", "observed_high"]
 SLOPE_ENDS = ["slope", "slope_low", "slope_high"]
 PASS_RATE_COLUMNS = [
     "model",
-    "more",
-    "less",
+    "treatment",
+    "reference",
     *POINT_ENDS,
     "n",
-    "divided",
-    "answers",
-    "effective",
+    "mixed_problems",
+    "mixed_answers",
+    "effective_sample_size",
     "largest_weight",
-    "spread",
-    *COUNTED_ENDS,
+    "log_ratio_sd",
+    *OBSERVED_ENDS,
     *SLOPE_ENDS,
     "cut_none",
     "cut_mless",
@@ -64,11 +69,12 @@ PASS_RATE_COLUMNS = [
 
 
 def scored_draws(answers: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per sampled answer: DRAW_FIELDS, and log p in nats by condition, NaN
-    where it is not scored.
+    """Join sampled answers with their log-likelihoods, one row per answer.
 
-    answers: a row per completion, as `lib.evaluation.records.frame` has them; scores: a
-    row per answer and condition, which `answer` names by its completion's key.
+    answers: one row per completion, from `lib.evaluation.records.frame`. scores: one
+    row per answer and condition; the column `answer` has the completion's key. The
+    result has DRAW_FIELDS and one column of log-likelihoods per condition, in nats, NaN
+    if the answer was not scored under it.
     """
     drawn = answers.rename(columns={"condition": "drawn_under"})
     drawn = drawn.set_index("key")[DRAW_FIELDS]
@@ -76,9 +82,9 @@ def scored_draws(answers: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     return drawn.join(nats).reset_index(drop=True)
 
 
-def is_divided(answers: pd.DataFrame) -> pd.Series:
-    """Return for each answer whether those to its problem, by the same model, are
-    partly right and partly wrong: only then does its weight count.
+def is_mixed(answers: pd.DataFrame) -> pd.Series:
+    """Return for each answer whether its model answered the problem both rightly and
+    wrongly. Only these answers affect the weighted estimate.
     """
     problem = answers.groupby(["model", "problem_id"]).ngroup().to_numpy()
     right = answers["right"].to_numpy(dtype=float)
@@ -86,56 +92,62 @@ def is_divided(answers: pd.DataFrame) -> pd.Series:
     return pd.Series(mixed, index=answers.index)
 
 
-def point_differences(draws: pd.DataFrame, more: str, less: str) -> pd.Series:
-    """Return the pass rate under `more` less that under `less`, in points by problem.
+def checked_weighted_differences(
+    draws: pd.DataFrame, treatment: str, reference: str
+) -> pd.Series:
+    """Return the importance-weighted difference in pass rate, treatment minus
+    reference, in points by problem, if the draws support an estimate.
 
-    draws: of one model, as `scored_draws` has them. Problems count which have two or
-    more answers of each half. Raises InputError where less than LEAST_EFFECTIVE of the
-    answers that decide are effective, and for draws without such a problem, or with one
-    whose answers are divided and not scored: what is scored alone would be a choice of
-    problems.
+    draws: rows of one model from `scored_draws`. Only problems with equally many
+    answers in both halves, and at least two in each, are used. Raises InputError if
+    there is no such problem, if an answer to a mixed problem has no log-likelihood
+    (because leaving it out would select problems), or if the effective sample size is
+    below MIN_EFFECTIVE_SHARE of the answers to mixed problems.
     """
-    draws = _of_both_halves(draws)
+    draws = _balanced(draws)
     if draws.empty:
         raise InputError(
             "no problem has two answers of each half: draw with --samples 2 or more"
         )
-    logs = _log_weights(draws[is_divided(draws)], more, less)
-    if unscored := logs.isna().any(axis=1).sum():
+    log_weights = _log_weights(draws[is_mixed(draws)], treatment, reference)
+    if unscored := log_weights.isna().any(axis=1).sum():
         raise InputError(
-            f"{unscored} answers that decide are not scored under {more} and {less}:"
-            " score them, too"
+            f"{unscored} answers to problems with both right and wrong answers have no"
+            f" log-likelihood under {treatment} or {reference}: score them under both"
         )
-    effective = importance_weighting.effective_sample_size(logs.to_numpy())
-    if effective < LEAST_EFFECTIVE * len(logs):
+    effective = importance_weighting.effective_sample_size(log_weights.to_numpy())
+    if effective < MIN_EFFECTIVE_SHARE * len(log_weights):
         raise InputError(
-            f"the weights of answers explode between {more} and {less}: {effective:.0f}"
-            f" of {len(logs)} answers are effective, less than"
-            f" {LEAST_EFFECTIVE:.0%}: answer under both and count"
+            f"the importance weights for {treatment} minus {reference} are too uneven:"
+            f" the effective sample size is {effective:.0f} of {len(log_weights)}"
+            f" answers, less than {MIN_EFFECTIVE_SHARE:.0%}; where texts can be"
+            " generated under both conditions, compare sampled answers instead"
         )
-    return weighted(draws, more, less)
+    return weighted_differences(draws, treatment, reference)
 
 
-def weighted(draws: pd.DataFrame, more: str, less: str) -> pd.Series:
-    """Return the importance-weighted difference of the pass rates, in points by
-    problem.
+def weighted_differences(
+    draws: pd.DataFrame, treatment: str, reference: str
+) -> pd.Series:
+    """Return the importance-weighted difference in pass rate, treatment minus
+    reference, in points by problem, without any check of the draws.
     """
-    deciding = draws[is_divided(draws)]
-    problem, divided = pd.factorize(deciding["problem_id"])
+    mixed = draws[is_mixed(draws)]
+    problem, mixed_problems = pd.factorize(mixed["problem_id"])
     shares = importance_weighting.differences(
-        deciding["right"].to_numpy(dtype=float),
-        _log_weights(deciding, less, more).to_numpy(),
-        deciding["drawn_under"].eq(HALVES[1]).to_numpy(dtype=int),
+        mixed["right"].to_numpy(dtype=float),
+        _log_weights(mixed, reference, treatment).to_numpy(),
+        mixed["drawn_under"].eq(HALVES[1]).to_numpy(dtype=int),
         problem,
     )
-    points = pd.Series(POINTS * shares, index=divided)
+    points = pd.Series(POINTS * shares, index=mixed_problems)
     every_problem = pd.Index(draws["problem_id"].drop_duplicates())
     return points.reindex(every_problem, fill_value=0.0)
 
 
-def counted(draws: pd.DataFrame) -> pd.Series:
-    """Return the share of right answers under mless less that under none, in points by
-    problem: what the two halves say without weights.
+def observed_differences(draws: pd.DataFrame) -> pd.Series:
+    """Return the unweighted difference in pass rate between the halves, mless minus
+    none, in points by problem.
     """
     halves = draws.groupby(["problem_id", "drawn_under"], sort=False)["right"].mean()
     rates = halves.astype(float).unstack()
@@ -145,40 +157,47 @@ def counted(draws: pd.DataFrame) -> pd.Series:
 def pass_rate_table(
     draws: pd.DataFrame, pairs: Sequence[tuple[str, str]]
 ) -> pd.DataFrame:
-    """Return a row of PASS_RATE_COLUMNS per model and pair of conditions under which
-    all answers are scored that decide.
+    """Return the weighted differences in pass rate with their diagnostics.
 
-    `points` are those of `point_differences`, NaN where weights explode. `counted` is
-    the plain difference of the halves, for mless less none alone. What weights rest on:
-    of n problems `divided` have right and wrong answers, `answers` in all; `effective`
-    is the effective number of these, (sum of weights)² over the sum of their squares,
-    of the condition that has fewer, `largest_weight` the largest under either, `spread`
-    the standard deviation of log p under the first less log p under the second, in
-    nats. `slope` is that of `slope_of_halves`; `cut_none` and `cut_mless` are the % of
-    each half's answers that the token limit cut.
+    The table has one row of PASS_RATE_COLUMNS per model and pair (treatment,
+    reference), unless an answer to a mixed problem has no log-likelihood under one of
+    the pair.
+
+    - points: mean of `weighted_differences`; NaN if the effective sample size is below
+      MIN_EFFECTIVE_SHARE
+    - n, mixed_problems: number of problems, and of those that are mixed
+    - mixed_answers: number of answers to the mixed problems
+    - effective_sample_size: Kish's, (sum of weights)² / (sum of squared weights), of
+      these answers, under the condition for which it is smaller
+    - largest_weight: of one of these answers, under either condition
+    - log_ratio_sd: standard deviation of the log-likelihood ratio, in nats
+    - observed: mean of `observed_differences`; for SAMPLED_PAIR only
+    - slope: `calibration_slope`
+    - cut_none, cut_mless: % of each half's answers cut off by the token limit
     """
     rows = []
     for model, of_model in draws.groupby("model", sort=False):
-        whole = _of_both_halves(of_model)
-        if whole.empty:
+        balanced = _balanced(of_model)
+        if balanced.empty:
             continue
-        deciding = whole[is_divided(whole)]
-        checks = _checks(whole)
-        for more, less in pairs:
-            logs = _log_weights(deciding, more, less)
-            if logs.notna().all(axis=None):
-                row = {"model": model, "more": more, "less": less, **checks}
-                rows.append(row | _estimates(whole, logs, more, less))
+        mixed = balanced[is_mixed(balanced)]
+        diagnostics = _diagnostics(balanced)
+        for treatment, reference in pairs:
+            log_weights = _log_weights(mixed, treatment, reference)
+            if log_weights.notna().all(axis=None):
+                row = {"model": model, "treatment": treatment, "reference": reference}
+                estimates = _estimates(balanced, log_weights, treatment, reference)
+                rows.append(row | diagnostics | estimates)
     return pd.DataFrame(rows, columns=PASS_RATE_COLUMNS)
 
 
-def _checks(draws: pd.DataFrame) -> dict[str, object]:
-    """Return what a row of `pass_rate_table` says of the draws, whatever the pair."""
-    deciding = draws[is_divided(draws)]
+def _diagnostics(draws: pd.DataFrame) -> dict[str, object]:
+    """Return the columns of `pass_rate_table` that are the same for every pair."""
+    mixed = draws[is_mixed(draws)]
     row: dict[str, object] = {"n": draws["problem_id"].nunique()}
-    row["divided"] = deciding["problem_id"].nunique()
-    row["answers"] = len(deciding)
-    row |= zip(SLOPE_ENDS, slope_of_halves(draws), strict=True)
+    row["mixed_problems"] = mixed["problem_id"].nunique()
+    row["mixed_answers"] = len(mixed)
+    row |= zip(SLOPE_ENDS, calibration_slope(draws), strict=True)
     is_cut = draws["finish_reason"] == "length"
     for half, share in is_cut.groupby(draws["drawn_under"]).mean().items():
         row[f"cut_{half}"] = POINTS * share
@@ -186,48 +205,51 @@ def _checks(draws: pd.DataFrame) -> dict[str, object]:
 
 
 def _estimates(
-    draws: pd.DataFrame, logs: pd.DataFrame, more: str, less: str
+    draws: pd.DataFrame, log_weights: pd.DataFrame, treatment: str, reference: str
 ) -> dict[str, object]:
-    """Return what a row of `pass_rate_table` says of a pair; logs: `_log_weights`."""
-    effective = importance_weighting.effective_sample_size(logs.to_numpy())
-    largest = np.exp(logs.to_numpy().max(initial=-np.inf))
-    spread = (logs[more] - logs[less]).std()
-    row: dict[str, object] = {"effective": effective}
+    """Return the columns of `pass_rate_table` that depend on the pair."""
+    effective = importance_weighting.effective_sample_size(log_weights.to_numpy())
+    largest = np.exp(log_weights.to_numpy().max(initial=-np.inf))
+    log_ratio_sd = (log_weights[treatment] - log_weights[reference]).std()
+    row: dict[str, object] = {"effective_sample_size": effective}
     row["largest_weight"] = float(largest)
-    row["spread"] = float(np.nan_to_num(spread))
-    if effective >= LEAST_EFFECTIVE * len(logs):
-        row |= mean_and_ends(POINT_ENDS, weighted(draws, more, less), "mean")
-    if (more, less) == COUNTABLE:
-        row |= mean_and_ends(COUNTED_ENDS, counted(draws), "mean")
+    row["log_ratio_sd"] = float(np.nan_to_num(log_ratio_sd))
+    if effective >= MIN_EFFECTIVE_SHARE * len(log_weights):
+        points = weighted_differences(draws, treatment, reference)
+        row |= mean_and_ends(POINT_ENDS, points, "mean")
+    if (treatment, reference) == SAMPLED_PAIR:
+        row |= mean_and_ends(OBSERVED_ENDS, observed_differences(draws), "mean")
     return row
 
 
-def slope_of_halves(draws: pd.DataFrame) -> tuple[float, float, float]:
-    """Return the slope of the half that an answer is from on log p under mless less log
-    p under none, with the ends of its interval over problems.
+def calibration_slope(draws: pd.DataFrame) -> tuple[float, float, float]:
+    """Return the calibration slope of the log-likelihood ratio, and both ends of its
+    95 % interval.
 
-    A logistic regression over all answers that are scored. Given an answer, the chance
-    that it was drawn under mless is p_mless / (p_none + p_mless), so that the slope is
-    1 where answers were drawn with the chances that they are scored with, which weights
-    presuppose. NaN where no half, or one alone, is scored, of too few problems, and
-    where the ratios alone tell the halves apart: no slope is steep enough for that.
+    This is the slope of a logistic regression, over all scored answers, of the half
+    that an answer belongs to on log p_mless - log p_none. Given an answer, the
+    probability that it was sampled under mless is p_mless / (p_none + p_mless). So the
+    slope is 1 if answers were sampled with the likelihoods that they are scored with,
+    as the weights assume. The interval is clustered by problem. All three are NaN if a
+    half has no scored answer, if too few problems are scored, or if the ratio separates
+    the halves perfectly, because the slope is then infinite.
     """
     nats = draws.reindex(columns=list(HALVES))
-    ratio = (nats["mless"] - nats["none"]).to_numpy()
-    is_scored = ~np.isnan(ratio)
+    log_ratio = (nats["mless"] - nats["none"]).to_numpy()
+    is_scored = ~np.isnan(log_ratio)
     scored = draws[is_scored]
     under_mless = scored["drawn_under"].eq("mless").to_numpy()
-    slopes = importance_weighting.slope_values(ratio[is_scored], under_mless)
-    enough = importance_weighting.MIN_PROBLEMS
-    if np.isnan(slopes).any() or scored["problem_id"].nunique() < enough:
+    slopes = importance_weighting.slope_values(log_ratio[is_scored], under_mless)
+    min_problems = importance_weighting.MIN_PROBLEMS
+    if np.isnan(slopes).any() or scored["problem_id"].nunique() < min_problems:
         return np.nan, np.nan, np.nan
     mean = interval(slopes, scored["problem_id"])
     return mean.estimate, mean.low, mean.high
 
 
-def _of_both_halves(draws: pd.DataFrame) -> pd.DataFrame:
-    """Return the answers to problems of which each half has two or more, and as many as
-    the other: weights are over an even mixture.
+def _balanced(draws: pd.DataFrame) -> pd.DataFrame:
+    """Return the answers to problems with equally many answers, two or more, in both
+    halves. The weights assume that p_mix is an even mixture.
     """
     sizes = draws.groupby(["problem_id", "drawn_under"]).size()
     halves = sizes.unstack(fill_value=0).reindex(columns=HALVES, fill_value=0)
@@ -236,13 +258,13 @@ def _of_both_halves(draws: pd.DataFrame) -> pd.DataFrame:
     return draws[draws["problem_id"].map(has_enough)]
 
 
-def _log_weights(draws: pd.DataFrame, more: str, less: str) -> pd.DataFrame:
-    """Return log p under two conditions minus log p of the mixture that the answers
-    come from; NaN for an answer that is not scored.
+def _log_weights(draws: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
+    """Return the log importance weights log(p / p_mix) of each answer under two
+    conditions, a column each; NaN if a log-likelihood is missing.
     """
-    nats = draws.reindex(columns=list({*HALVES, more, less}))
-    pair = [more, less]
-    logs = importance_weighting.log_weights(
+    pair = [first, second]
+    nats = draws.reindex(columns=list({*HALVES, *pair}))
+    log_weights = importance_weighting.log_weights(
         nats[pair].to_numpy(), nats[list(HALVES)].to_numpy()
     )
-    return pd.DataFrame(logs, index=draws.index, columns=pair)
+    return pd.DataFrame(log_weights, index=draws.index, columns=pair)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from lib.evaluation.parts import Part, parts_of_profile
-from lib.evaluation.pass_rates import is_divided
+from lib.evaluation.pass_rates import is_mixed
 from lib.measurement.run import MeasuredPart
 from lib.measurement.stored import Measurements
 from lib.measurement.variables import MEASURED_PARTS, PlannedStep
@@ -115,7 +115,7 @@ def _of_part(part: Part, parts: Mapping[str, Part], fresh: bool) -> Iterator[Tas
                 # Which answers need a score is known only after sampling.
                 drawn = parts["draws"].found()
                 drawn = _of_these(drawn, spec, HALVES, problems)
-                texts -= int((~is_divided(drawn)).sum())
+                texts -= int((~is_mixed(drawn)).sum())
         stored = 0 if fresh else len(_of_these(rows, spec, conditions, problems))
         yield Task(part.name, spec, texts * len(conditions), stored, section.dtype)
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from evidence import verdict_on
 
-from lib.evaluation.pass_rates import point_differences
+from lib.evaluation.pass_rates import checked_weighted_differences
 
 HALVES = ["none", "none", "mless", "mless"]
 CLAIM = "points-slashes"
@@ -24,13 +24,13 @@ def draws():
 
 def test_a_verdict_rests_on_the_weighted_points(draws):
     judged = verdict_on(CLAIM, {"draws": draws})
-    points = point_differences(draws, "mless", "none")
+    points = checked_weighted_differences(draws, "mless", "none")
     assert judged.estimate.effect == pytest.approx(points.mean())
     assert judged.verdict == "undecided"
 
 
 def test_a_condition_that_nobody_scored_cannot_be_tested(draws):
-    gap = {"more": "mless", "less": "gap"}
+    gap = {"treatment": "mless", "reference": "gap"}
     judged = verdict_on(CLAIM, {"draws": draws}, arguments=gap)
     assert judged.reason == "no sampled answer is scored under gap"
     one_half = draws[draws.drawn_under == "none"]

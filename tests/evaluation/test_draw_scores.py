@@ -190,7 +190,7 @@ def test_answers_are_scored_only_where_those_to_their_problem_are_divided(
     assert set(draws.problem_id[~is_scored]) == {right}
     assert len(read(tmp_path / "scores" / "scores.jsonl")) == 4 * 2
     (row,) = pass_rate_table(draws, [("mless", "none")]).to_dict("records")
-    assert (row["n"], row["divided"], row["answers"]) == (2, 1, 4)
+    assert (row["n"], row["mixed_problems"], row["mixed_answers"]) == (2, 1, 4)
 
 
 def test_answers_that_were_drawn_under_other_conditions_are_left_out(

@@ -10,12 +10,12 @@ import pytest
 
 from lib.errors import InputError
 from lib.evaluation.pass_rates import (
-    counted,
-    is_divided,
+    calibration_slope,
+    checked_weighted_differences,
+    is_mixed,
+    observed_differences,
     pass_rate_table,
-    point_differences,
     scored_draws,
-    slope_of_halves,
 )
 
 HALVES = ["none", "none", "mless", "mless"]
@@ -41,9 +41,10 @@ def row_of(draws, pair=SLASHES):
 
 
 @pytest.mark.parametrize(
-    "more, less", [SLASHES, ("layer-1-only", "none"), ("none", "layer-1-only")]
+    "treatment, reference",
+    [SLASHES, ("layer-1-only", "none"), ("none", "layer-1-only")],
 )
-def test_the_mean_over_all_draws_is_the_exact_difference(more, less):
+def test_the_mean_over_all_draws_is_the_exact_difference(treatment, reference):
     right = np.array([1, 1, 0, 1, 0, 0, 0, 1, 0, 0], dtype=bool)
     rng = np.random.default_rng(0)
     p = {name: rng.dirichlet(np.full(10, 2.0)) for name in FOUR}
@@ -55,47 +56,49 @@ def test_the_mean_over_all_draws_is_the_exact_difference(more, less):
     draws["problem_id"] = np.repeat(np.arange(len(tuples)), 4)
     draws["drawn_under"] = HALVES * len(tuples)
     draws["right"] = right[texts]
-    mean = point_differences(draws, more, less) @ chance
-    assert mean == pytest.approx(100 * (p[more] - p[less]) @ right, abs=1e-9)
+    mean = checked_weighted_differences(draws, treatment, reference) @ chance
+    assert mean == pytest.approx(100 * (p[treatment] - p[reference]) @ right, abs=1e-9)
 
 
-def test_four_answers_are_weighed_as_by_hand():
+def test_four_answers_are_weighted_as_by_hand():
     # p / p_mix is 2/3, 1, 4/3, 1 under mless, and 4/3, 1, 2/3, 1 under none. The other
     # answers' pass rate is (0 + 1) / 2 of the first and (1 + 1/2) / 2 of the third.
     first = (1 - 1 / 2) * (2 / 3 - 4 / 3)
     third = (1 - 3 / 4) * (4 / 3 - 2 / 3)
-    points = point_differences(four_draws("a"), *SLASHES)
+    points = checked_weighted_differences(four_draws("a"), *SLASHES)
     assert points["a"] == pytest.approx(100 * (first + third) / 4)
     # One of two is right under none, and both under mless.
-    assert counted(four_draws("a"))["a"] == 50
+    assert observed_differences(four_draws("a"))["a"] == 50
 
 
 @pytest.mark.parametrize("scored", [True, False])
-def test_a_row_says_what_its_number_rests_on_whether_or_not_agreement_is_scored(scored):
+def test_a_row_has_diagnostics_whether_or_not_agreeing_answers_are_scored(scored):
     agreed = four_draws("c", right=True, finish_reason="stop")
     if not scored:
         agreed[list(FOUR)] = np.nan
     draws = pd.concat([four_draws("a", "b"), agreed])
-    points = point_differences(draws, *SLASHES)
+    points = checked_weighted_differences(draws, *SLASHES)
     row = row_of(draws)
     # What all answers to a problem agree on is multiplied by 0.
     assert points["c"] == 0
     assert row["points"] == pytest.approx(points["a"] * 2 / 3)
-    assert (row["n"], row["divided"], row["answers"]) == (3, 2, 8)
+    assert (row["n"], row["mixed_problems"], row["mixed_answers"]) == (3, 2, 8)
     # Of each four answers log p differs by -log 2, 0, log 2 and 0.
-    assert row["spread"] == pytest.approx(np.log(2) * (4 / 7) ** 0.5)
+    assert row["log_ratio_sd"] == pytest.approx(np.log(2) * (4 / 7) ** 0.5)
     assert row["cut_none"] == pytest.approx(100 * 2 / 6)
     assert row["cut_mless"] == 0
 
 
 @pytest.mark.parametrize("pair", [("none", "layer-1-only"), ("layer-1-only", "none")])
-def test_weights_are_told_of_the_condition_with_fewer_effective_answers(pair):
+def test_the_effective_sample_size_is_the_smaller_one_of_both_conditions(pair):
     # Under none they are 4/3, 1, 2/3, 1; under layer-1-only 2, 1, 2/3, 1.
     row = row_of(four_draws("a"), pair)
     squares = 2**2 + 1 + (2 / 3) ** 2 + 1
-    assert row["effective"] == pytest.approx((2 + 1 + 2 / 3 + 1) ** 2 / squares)
+    assert row["effective_sample_size"] == pytest.approx(
+        (2 + 1 + 2 / 3 + 1) ** 2 / squares
+    )
     assert row["largest_weight"] == pytest.approx(2)
-    assert np.isnan(row["counted"])
+    assert np.isnan(row["observed"])
 
 
 def test_a_problem_with_more_draws_under_one_condition_is_left_out():
@@ -115,39 +118,39 @@ def halves(ratio, slope):
 
 
 @pytest.mark.parametrize("true_slope", [1, 0.3])
-def test_the_slope_of_the_halves_is_1_where_draws_have_the_scored_chances(true_slope):
+def test_the_calibration_slope_is_1_for_draws_with_the_scored_chances(true_slope):
     ratio = np.random.default_rng(1).normal(0.3, 1, 2000)
-    slope, low, high = slope_of_halves(halves(ratio, true_slope))
+    slope, low, high = calibration_slope(halves(ratio, true_slope))
     assert low < true_slope < high
     assert 0.1 < high - low < 0.3
     assert low < slope < high
 
 
-def test_the_slopes_interval_is_over_problems_and_of_what_is_scored():
+def test_the_slopes_interval_is_clustered_by_problem_and_uses_scored_answers():
     drawn = halves(np.random.default_rng(1).normal(0, 1, 400), 1)
     copied = pd.concat([drawn] * 4)
-    assert slope_of_halves(copied) == pytest.approx(slope_of_halves(drawn))
+    assert calibration_slope(copied) == pytest.approx(calibration_slope(drawn))
     for half in ("none", "mless"):
         lost = drawn.assign(drawn_under=half, **{half: np.nan})
-        unscored = slope_of_halves(pd.concat([drawn, lost]))
-        assert unscored == pytest.approx(slope_of_halves(drawn))
-        assert np.isnan(slope_of_halves(drawn[drawn.drawn_under == half])).all()
-    assert np.isnan(slope_of_halves(drawn.drop(columns="mless"))).all()
+        unscored = calibration_slope(pd.concat([drawn, lost]))
+        assert unscored == pytest.approx(calibration_slope(drawn))
+        assert np.isnan(calibration_slope(drawn[drawn.drawn_under == half])).all()
+    assert np.isnan(calibration_slope(drawn.drop(columns="mless"))).all()
     # No slope is steep enough for halves that do not overlap.
     for is_apart in (drawn.mless > drawn.none, drawn.mless < drawn.none):
         apart = drawn.assign(drawn_under=np.where(is_apart, "mless", "none"))
-        assert np.isnan(slope_of_halves(apart)).all()
-    assert np.isnan(slope_of_halves(drawn[drawn.problem_id < 4])).all()
-    assert not np.isnan(slope_of_halves(drawn[drawn.problem_id < 5])).any()
+        assert np.isnan(calibration_slope(apart)).all()
+    assert np.isnan(calibration_slope(drawn[drawn.problem_id < 4])).all()
+    assert not np.isnan(calibration_slope(drawn[drawn.problem_id < 5])).any()
 
 
-def test_each_model_is_told_by_its_own_answers():
-    # Where one model is always right and another never, no answers are divided.
+def test_each_model_is_estimated_from_its_own_answers():
+    # A problem that one model always solves and another never does is not mixed.
     first = four_draws("a", right=True)
     second = four_draws("a", "b", model="other")
     second.loc[:3, "right"] = False
     both = pd.concat([first, second])
-    assert is_divided(both).tolist() == [False] * 8 + [True] * 4
+    assert is_mixed(both).tolist() == [False] * 8 + [True] * 4
     alone = [pass_rate_table(draws, [SLASHES]) for draws in (first, second)]
     expected = pd.concat(alone, ignore_index=True)
     pd.testing.assert_frame_equal(pass_rate_table(both, [SLASHES]), expected)
@@ -155,56 +158,57 @@ def test_each_model_is_told_by_its_own_answers():
 
 def test_problems_of_a_single_template_have_no_interval():
     row = row_of(four_draws(*(f"embedded/a/{number}" for number in range(20))))
-    assert np.isnan([row["low"], row["counted_low"]]).all()
+    assert np.isnan([row["low"], row["observed_low"]]).all()
 
 
-@pytest.mark.parametrize("effective, is_told", [(11, True), (9, False)])
-def test_where_less_than_half_of_the_answers_are_effective_they_are_counted_alone(
-    effective, is_told
+@pytest.mark.parametrize("effective, is_reported", [(11, True), (9, False)])
+def test_no_weighted_estimate_if_the_effective_sample_size_is_below_half(
+    effective, is_reported
 ):
-    # Of twenty answers so many have weight 1 under mless and the others nearly none.
+    # So many of twenty answers have weight 1 under mless, the others have almost 0.
     draws = four_draws(*"abcde", none=0.0)
     draws["mless"] = [0.0] * effective + [-50.0] * (20 - effective)
     row = row_of(draws)
-    assert row["effective"] == pytest.approx(effective)
-    assert np.isnan([row[name] for name in ("points", "low", "high")]).all() != is_told
-    assert row["counted"] == 50
-    if not is_told:
-        with pytest.raises(InputError, match="explode between mless and none"):
-            point_differences(draws, *SLASHES)
+    assert row["effective_sample_size"] == pytest.approx(effective)
+    points = [row[name] for name in ("points", "low", "high")]
+    assert np.isnan(points).all() != is_reported
+    assert row["observed"] == 50
+    if not is_reported:
+        with pytest.raises(InputError, match="for mless minus none are too uneven"):
+            checked_weighted_differences(draws, *SLASHES)
 
 
-def test_where_all_answers_agree_nothing_is_weighted_and_nothing_differs():
+def test_the_difference_is_zero_if_all_answers_to_each_problem_agree():
     draws = four_draws("a", "b", right=True, **dict.fromkeys(FOUR, np.nan))
-    assert point_differences(draws, *SLASHES).tolist() == [0, 0]
+    assert checked_weighted_differences(draws, *SLASHES).tolist() == [0, 0]
     row = row_of(draws)
-    assert (row["n"], row["divided"], row["points"]) == (2, 0, 0)
+    assert (row["n"], row["mixed_problems"], row["points"]) == (2, 0, 0)
 
 
 @pytest.mark.parametrize(
-    "change, message, told",
+    "change, message, treatments",
     [
         (lambda draws: draws[:2], "no problem has two answers of each half", []),
-        (lambda draws: draws, "8 answers that decide are not scored", ["mless"]),
-        # A choice of the problems whose answers are scored would be none of chance.
+        (lambda draws: draws, "8 answers to .* have no log-likelihood", ["mless"]),
+        # Leaving out the unscored answers would select problems.
         (
             lambda draws: draws.assign(gap=[0.0] * 6 + [np.nan] * 2),
-            "2 answers that decide are not scored under gap and none",
+            "2 answers to .* have no log-likelihood under gap or none: score them",
             ["mless"],
         ),
     ],
 )
-def test_draws_that_are_not_whole_are_refused_and_have_no_row(change, message, told):
+def test_incomplete_draws_are_refused_and_have_no_row(change, message, treatments):
     draws = change(four_draws("a", "b"))
     with pytest.raises(InputError, match=message):
-        point_differences(draws, "gap", "none")
+        checked_weighted_differences(draws, "gap", "none")
     table = pass_rate_table(draws, [("gap", "none"), SLASHES])
-    assert table.more.tolist() == told
+    assert table.treatment.tolist() == treatments
 
 
 def test_a_problem_with_one_answer_of_a_half_is_left_out():
     draws = four_draws("a", "b").drop(index=3)
-    assert list(point_differences(draws, *SLASHES).index) == ["b"]
+    assert list(checked_weighted_differences(draws, *SLASHES).index) == ["b"]
     assert row_of(draws)["n"] == 1
 
 

@@ -132,7 +132,7 @@ def test_later_layers_are_planned_for_the_problems_that_go_through_them(small):
 def test_drawn_answers_are_scored_where_they_are_partly_right(small, monkeypatch):
     for module in (draw_scores, tasks):
         monkeypatch.setattr(
-            module, "is_divided", lambda answers: pd.Series(True, answers.index)
+            module, "is_mixed", lambda answers: pd.Series(True, answers.index)
         )
     evaluation.draws(changed(small, "pass_rates", limit=1))
     planned = make_plan(small, parts=["draws", "draw_scores"])
