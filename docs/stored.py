@@ -244,7 +244,8 @@ def contrast(treatment: str, reference: str) -> list[SimpleNamespace]:
     conditions of the ablations, one row per model: `change` in nats, and n.
     """
     ablations = evaluation.scores(load_profile("families"), "ablations")
-    table = ablation_tables.contrast_table(ablations, {treatment: (treatment, reference)})
+    pairs = {treatment: (treatment, reference)}
+    table = ablation_tables.contrast_table(ablations, pairs)
     changed = {row.model: row for row in as_rows(table)}
     return [changed[model] for model in verdict.models_of(about("dilution"))]
 

@@ -119,7 +119,7 @@ def test_checks_of_weights_leave_out_what_the_weights_do_not_allow():
     allowed = weights.checks(draws)
     assert allowed.treatment.to_list() == ["mless", "mless"]
     slashes = allowed.iloc[0]
-    assert (slashes.n, slashes.divided, slashes.answers) == (30, 28, 112)
+    assert (slashes.n, slashes.mixed_problems, slashes.mixed_answers) == (30, 28, 112)
     # One answer of p2 has all the weight.
     draws.loc[[2, 8], "hidden-from-layer-1"] += 12
     refused = weights.checks(draws)
