@@ -1,0 +1,137 @@
+"""The script for a quarter of an hour of a GPU: what a second call repeats."""
+
+import functools
+import os
+import pty
+import shutil
+import subprocess
+import sys
+import time
+import zipfile
+
+import pytest
+
+from lib.paths import ROOT
+
+# Stands in for Python: notes each command, of which one may fail or hang.
+PYTHON = f"""#!/usr/bin/env bash
+[ "$2" = zipfile ] && exec {sys.executable} "$@"
+echo "$*" >> "$CALLS"
+case "$*" in
+  *"$FAILS"*) exit 3 ;;
+  *"$HANGS"*) trap "echo interrupted >> '$CALLS'; exit 130" INT
+    for _ in $(seq 300); do sleep 0.1; done ;;
+esac
+"""
+STEPS = {
+    "parts": "benchmarks/gpu_parts.py",
+    "bench": "benchmarks/gpu.py",
+    "draws": "-m lib evaluate",
+    "scores": "-m lib likelihood",
+}
+
+
+@pytest.fixture
+def session(tmp_path):
+    """A copy of the script, with a stand-in for Python."""
+    results = tmp_path / "benchmarks" / "results"
+    results.mkdir(parents=True)
+    (results / "gpu.csv").write_text("measured here\n")
+    shutil.copy(ROOT / "benchmarks" / "gpu_session.sh", results.parent)
+    stand_in = tmp_path / "python"
+    stand_in.write_text(PYTHON)
+    stand_in.chmod(0o755)
+    return Session(tmp_path)
+
+
+class Session:
+    """Calls of the script in a folder."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.calls = folder / "calls"
+        self.script = str(folder / "benchmarks" / "gpu_session.sh")
+
+    def environment(self, fails="no step", hangs="no step", **settings):
+        own = {"PYTHON": self.folder / "python", "CALLS": self.calls}
+        own |= {"OUT": self.folder / "out"}
+        own |= {"FAILS": STEPS.get(fails, fails), "HANGS": STEPS.get(hangs, hangs)}
+        return os.environ | {name: str(own[name]) for name in own} | settings
+
+    def run(self, **how):
+        """Return the exit status of a call, and the steps that it began."""
+        self.calls.unlink(missing_ok=True)
+        done = subprocess.run(
+            self.script, env=self.environment(**how), capture_output=True
+        )
+        return done.returncode, self.steps()
+
+    def steps(self):
+        calls = self.calls.read_text().splitlines() if self.calls.exists() else []
+        return [step for call in calls for step in STEPS if STEPS[step] in call]
+
+
+def test_a_second_call_repeats_only_what_has_not_succeeded(session):
+    assert session.run(fails="draws") == (3, ["parts", "bench", "draws"])
+    assert session.run(fails="scores") == (3, ["draws", "scores"])
+    assert session.run() == (0, ["scores"])
+    assert session.run() == (0, [])
+    assert session.run(OUT=str(session.folder / "other")) == (0, list(STEPS))
+
+
+def test_a_rehearsal_leaves_out_what_needs_cuda(session):
+    assert session.run(REHEARSE="1") == (0, ["parts", "draws", "scores"])
+    parts, draws, _ = session.calls.read_text().splitlines()
+    assert parts.endswith("--tiny")
+    assert "--model demo --problems embedded" in draws
+
+
+def test_only_answers_go_on_when_their_time_was_up(session):
+    status = session.run(hangs="parts", PARTS_SECONDS="0.3", fails="draws")
+    assert status == (3, ["parts", "bench", "draws"])
+    assert session.run(hangs="draws", DRAW_SECONDS="0.3") == (124, ["draws"])
+    assert session.run() == (0, ["draws", "scores"])
+
+
+def test_a_measurement_is_brought_home_once(session):
+    kept = session.folder / "out" / "gpu.csv"
+    assert session.run(fails="bench") == (0, list(STEPS))
+    assert not kept.exists()
+    assert session.run() == (0, ["bench"])
+    assert kept.read_text() == "measured here\n"
+    # On the next machine there is only the repository's.
+    (session.folder / "benchmarks" / "results" / "gpu.csv").write_text("older\n")
+    session.run()
+    assert kept.read_text() == "measured here\n"
+
+
+def test_wheels_are_unpacked_as_they_come(session):
+    (session.folder / ".whl").mkdir()
+    for name in ("one", "two"):
+        wheel = session.folder / ".whl" / f"{name}-1-py3-none-any.whl"
+        with zipfile.ZipFile(wheel, "w") as archive:
+            archive.writestr(f"shared/{name}.py", "")
+        assert session.run(fails="draws")[0] == 3
+        wheel.unlink()
+    unpacked = (session.folder / ".site" / "shared").iterdir()
+    assert sorted(path.name for path in unpacked) == ["one.py", "two.py"]
+
+
+@pytest.mark.parametrize("step", ["parts", "draws"])
+def test_ctrl_c_reaches_the_step_and_ends_the_script(session, step):
+    terminal, end = pty.openpty()
+    process = subprocess.Popen(
+        session.script,
+        env=session.environment(hangs=step),
+        preexec_fn=functools.partial(os.login_tty, end),
+    )
+    deadline = time.monotonic() + 30
+    while step not in session.steps() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.3)
+    os.write(terminal, b"\x03")
+    assert process.wait(30) == 130
+    assert session.calls.read_text().endswith("interrupted\n")
+    assert session.steps()[-1] == step
+    # What was interrupted is begun again.
+    assert session.run()[1][0] == step
