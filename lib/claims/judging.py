@@ -7,6 +7,7 @@ verdicts = judge(load_claims(), evidence)  # a Verdict per claim and model
 import contextlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import isnan, sqrt
 from typing import Any, NamedTuple
 
@@ -116,7 +117,8 @@ def judge(
 
 def judge_one(claim: Claim, model: str, evidence: Mapping[str, Any]) -> Verdict:
     """Return the verdict of a claim from the evidence about a model."""
-    verdict = Verdict(
+    paper, paper_of = claim.reported(model)
+    untested = Verdict(
         id=claim.id,
         claim=claim.claim,
         reading=claim.reading,
@@ -125,32 +127,36 @@ def judge_one(claim: Claim, model: str, evidence: Mapping[str, Any]) -> Verdict:
         unit=claim.unit,
         range=claim.range,
         written=claim.written_for(model),
+        paper=paper,
+        paper_of=paper_of,
     )
-    verdict.paper, verdict.paper_of = claim.reported(model)
     try:
         values = values_of(claim, evidence)
         parts = parts_of(values.sel(network=TRAINED))
     except Untestable as reason:
-        verdict.reason = str(reason)
-        return verdict
+        return replace(untested, reason=str(reason))
 
-    # The rule, and the part that decides.
     decision = decide(parts, *claim.ends)
-    verdict.verdict = decision.verdict
-    verdict.p = p_value(parts, *claim.ends)
-    verdict.part = decision.part
     shown = estimate_of(decision.interval)
-    verdict.effect, verdict.low, verdict.high = shown.effect, shown.low, shown.high
-    verdict.n = shown.n
-    verdict.holds = tuple(decision.holds)
-    verdict.refuted = tuple(decision.refuted)
-
-    # The paper's number, the controls, and the comparison with a worked example.
-    if decision.verdict == "undecided" and verdict.paper is not None:
-        verdict.needed = _needed(claim, decision.interval, verdict.paper)
-    verdict.of_example = _share_of_example(claim, evidence, parts)
-    _compare_with_controls(verdict, claim, values, decision)
-    return verdict
+    untrained = _networks(claim, values, decision.part, UNTRAINED)
+    uniform = _networks(claim, values, decision.part, [UNIFORM])
+    return replace(
+        untested,
+        verdict=decision.verdict,
+        p=p_value(parts, *claim.ends),
+        part=decision.part,
+        effect=shown.effect,
+        low=shown.low,
+        high=shown.high,
+        n=shown.n,
+        holds=tuple(decision.holds),
+        refuted=tuple(decision.refuted),
+        needed=_needed(claim, decision, paper),
+        of_example=_share_of_example(claim, evidence, parts),
+        control=_control(untrained),
+        uniform=_control(uniform),
+        specific=_is_specific(claim, decision, untrained),
+    )
 
 
 def estimate_of(shown: Interval) -> Estimate:
@@ -159,8 +165,13 @@ def estimate_of(shown: Interval) -> Estimate:
     return Estimate(float(shown.estimate), *ends, shown.n)
 
 
-def _needed(claim: Claim, shown: Interval, paper: float) -> float | None:
-    """Return how many problems give 80 % power to detect the paper's effect."""
+def _needed(claim: Claim, decision: Decision, paper: float | None) -> float | None:
+    """Return how many problems give 80 % power to detect the paper's effect; None if
+    the claim is decided.
+    """
+    if decision.verdict != "undecided" or paper is None:
+        return None
+    shown = decision.interval
     distance = distance_inside(paper, *claim.ends)
     deviation = float(np.nan_to_num(shown.error)) * sqrt(shown.n)
     needed = n_deciding(distance, deviation)
@@ -196,25 +207,14 @@ def _share_of_example(
     return estimate_of(share)
 
 
-def _compare_with_controls(
-    verdict: Verdict, claim: Claim, values: xr.DataArray, decision: Decision
-) -> None:
-    """Add the results of the control networks, and whether training changes the
-    verdict.
-    """
-    untrained = _networks(claim, values, decision.part, UNTRAINED)
-    verdict.control = _control(untrained)
-    verdict.uniform = _control(_networks(claim, values, decision.part, [UNIFORM]))
-    if untrained and decision.verdict != "undecided":
-        verdict.specific = _is_specific(claim, decision, untrained)
-
-
 def _is_specific(
     claim: Claim, decision: Decision, untrained: Sequence[Network]
-) -> bool:
+) -> bool | None:
     """Return whether an untrained network gets another verdict than the trained one, or
-    the same verdict from the other side of the range.
+    the same verdict from the other side of the range; None if nothing is decided.
     """
+    if not untrained or decision.verdict == "undecided":
+        return None
     estimates = [decision.interval.estimate]
     estimates += [network.shown.estimate for network in untrained]
     sides = {tuple(value > end for end in claim.ends) for value in estimates}
