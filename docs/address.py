@@ -14,7 +14,7 @@ from pathlib import Path
 
 from lib import paths
 from lib.errors import InputError
-from lib.files.whole import write_whole
+from lib.files.atomic import write_atomically
 
 ADDRESS = re.compile(r"https://github\.com/([\w.-]+)/([\w.-]+?)(?:\.git)?/?")
 NAMING = ("pyproject.toml", "CITATION.cff", "notebooks/colab/*.ipynb")
@@ -55,7 +55,7 @@ def set_address(root: Path, url: str) -> list[str]:
             for name, other in zip(before, after, strict=True):
                 new = new.replace(name, other)
             if new != text:
-                write_whole(path, new.encode())
+                write_atomically(path, new.encode())
                 changed.append(path.relative_to(root).as_posix())
     return changed
 

@@ -21,7 +21,7 @@ from lib.errors import InputError
 from lib.evaluation import ablation_tables, answer_tables
 from lib.evaluation.parts import parts_of_profile
 from lib.figures.tables import triples
-from lib.files.whole import read_yaml
+from lib.files.atomic import read_yaml
 from lib.measurement import network_tables
 from lib.measurement.run import measure
 from lib.profiles import (

@@ -18,7 +18,7 @@ from docs import stored
 from lib import paths
 from lib.claims.verdict import Verdict, models_of, totals
 from lib.errors import InputError
-from lib.files.whole import write_whole
+from lib.files.atomic import write_atomically
 from lib.report.page import addresses
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -55,7 +55,7 @@ def main() -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     for path, text in texts.items():
-        write_whole(path, text.encode())
+        write_atomically(path, text.encode())
     return 0
 
 

@@ -21,7 +21,7 @@ import pandas as pd
 from lib.evaluation.answer_tables import groups, mean_and_ends, solved
 from lib.evaluation.records import frame
 from lib.files.store import read
-from lib.grading.authors import correct_authors, with_authors_box
+from lib.grading.authors import is_correct_by_authors, with_doubled_braces
 from lib.paths import DATA
 from lib.prompts.conditions import INSTRUCTION, parse_condition
 from lib.statistics.intervals import POINTS
@@ -38,9 +38,12 @@ def judged(answers: pd.DataFrame) -> pd.DataFrame:
         # worked example's box stands before that.
         is_instructed = parse_condition(row.condition).instructed
         ours = INSTRUCTION if is_instructed else ""
-        prompts = ours, with_authors_box(ours), ""
+        prompts = ours, with_doubled_braces(ours), ""
         verdicts.append(
-            [correct_authors(row.answer, prompt, row.response) for prompt in prompts]
+            [
+                is_correct_by_authors(row.answer, prompt, row.response)
+                for prompt in prompts
+            ]
         )
     by_rule = pd.DataFrame(verdicts, answers.index, GRADERS[1:])
     return answers.assign(ours=answers["correct"], **by_rule)

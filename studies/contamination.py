@@ -36,8 +36,8 @@ from lib import evaluation
 from lib.evaluation.answer_tables import mean_and_ends
 from lib.evaluation.records import versions
 from lib.evaluation.wanted import made_by
+from lib.files.atomic import settings_key
 from lib.files.store import opened, read
-from lib.files.whole import settings_key
 from lib.generation.writer import Request, Sampling, engine_class
 from lib.models.loading import Loaded, load_without_weights
 from lib.profiles import load_profile

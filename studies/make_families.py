@@ -32,10 +32,10 @@ from lib.errors import InputError
 from lib.evaluation.parts import RECORDED, parts_of_profile
 from lib.evaluation.pass_rates import is_mixed, scored_draws
 from lib.evaluation.records import FIELDS, NEXT_TOKEN_FIELDS, SCORE_FIELDS, frame
+from lib.files.atomic import write_atomically, write_json
 from lib.files.store import RUN, first_difference, read, read_run
-from lib.files.whole import write_json, write_whole
 from lib.grading.answer import Grade
-from lib.grading.authors import correct_authors, correct_exact
+from lib.grading.authors import is_correct_by_authors, is_exact_match
 from lib.grading.pool import grade_many
 from lib.measurement.datasets import save_measured
 from lib.measurement.page_prompt import PromptPart
@@ -65,7 +65,7 @@ def write_prompts(profile: Profile) -> None:
     part = PromptPart(profile, stored=False)
     part.complete()
     for path in part.files().values():
-        write_whole(FOLDER / "prompt" / path.name, path.read_bytes())
+        write_atomically(FOLDER / "prompt" / path.name, path.read_bytes())
 
 
 def rounded(values: xr.DataArray) -> xr.DataArray:
@@ -227,7 +227,7 @@ def _with(stores: list[Path], stem: str) -> list[Path]:
 def _write(path: Path, records: Sequence[dict]) -> None:
     """Write records so that the same ones give the same bytes."""
     lines = "".join(json.dumps(record) + "\n" for record in records)
-    write_whole(path, gzip.compress(lines.encode(), mtime=0))
+    write_atomically(path, gzip.compress(lines.encode(), mtime=0))
 
 
 def _require_no_loss(part: str, path: Path, records: Sequence[dict]) -> None:
@@ -294,8 +294,8 @@ def _regraded(record: dict, grade: Grade) -> dict:
     answer = record["answer"]
     response = record["response"]
     new = record | {
-        "correct_authors_on_completion": correct_authors(answer, "", response),
-        "correct_exact": correct_exact(answer, grade.extracted),
+        "correct_authors_on_completion": is_correct_by_authors(answer, "", response),
+        "correct_exact": is_exact_match(answer, grade.extracted),
     }
     new |= {name: getattr(grade, name) for name in GRADE_FIELDS}
     changed = [name for name in record if new[name] != record[name]]

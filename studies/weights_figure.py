@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.figures.drawing import bytes_of, grid
-from lib.files.whole import write_whole
+from lib.files.atomic import write_atomically
 from studies.keeping import RESULTS
 
 RIVALS = {"rmse": ("root mean squared error", "o"), "bias": ("bias", "s")}
@@ -52,7 +52,7 @@ def main() -> None:
         pd.read_csv(RESULTS / f"weights_{name}.csv") for name in ("rivals", "checks")
     )
     figure = drawn(*tables)
-    write_whole(RESULTS / "weighted_pass_rates.png", bytes_of(figure, "png"))
+    write_atomically(RESULTS / "weighted_pass_rates.png", bytes_of(figure, "png"))
 
 
 if __name__ == "__main__":

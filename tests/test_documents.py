@@ -18,7 +18,7 @@ from docs import stored, write
 from lib import paths
 from lib.__main__ import parser
 from lib.errors import InputError
-from lib.files.whole import read_yaml
+from lib.files.atomic import read_yaml
 
 README = paths.ROOT / "README.md"
 DOCUMENTS = (README, *sorted(paths.ROOT.glob("docs/*.md")))
@@ -108,7 +108,7 @@ def test_a_gain_stops_every_document_and_names_the_sentence(
         ]
     monkeypatch.setattr(stored, "verdicts", gained.get)
     written = []
-    monkeypatch.setattr(write, "write_whole", lambda path, _: written.append(path))
+    monkeypatch.setattr(write, "write_atomically", lambda path, _: written.append(path))
     assert write.main() == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("error: README.md: what is stored no longer bears")

@@ -4,7 +4,7 @@ import json
 import tomllib
 
 from lib import paths
-from lib.files.whole import read_yaml
+from lib.files.atomic import read_yaml
 
 
 def test_a_release_has_one_version_and_is_described_once():

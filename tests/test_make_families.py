@@ -11,8 +11,8 @@ from hand_written import keep, record
 from lib import paths
 from lib.evaluation.parts import parts_of_profile
 from lib.evaluation.records import SCORE_FIELDS, shared_settings
+from lib.files.atomic import write_json
 from lib.files.store import read
-from lib.files.whole import write_json
 from lib.models.names import resolve
 from lib.profiles import load_profile
 from studies import make_families

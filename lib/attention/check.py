@@ -1,6 +1,7 @@
-"""Whether received attention is what a model's own attention does.
+"""Check, when a model is loaded, that this package computes the model's attention.
 
-It is tried on ten tokens when a model is loaded.
+Received attention is read from this package's attention function. The check runs ten
+tokens through it and through the model's own attention, and compares the outputs.
 """
 
 import contextlib
@@ -20,25 +21,25 @@ from lib.attention.function import (
 from lib.errors import InputError
 
 CHECK_TOKENS = 10
-# Families that combine several softmax maps into one head: no single map is what a
-# token receives.
+# Architectures that combine several attention matrices into one head, so that no single
+# matrix says what a token receives.
 COMBINED = ("diffllama",)
-# From one input to one attention output, each of up to the dtype's epsilon.
+# Roundings between the input and the output of an attention module, each by up to the
+# dtype's epsilon.
 ROUNDINGS = 4
-# The tolerance where the epsilon is too small to matter: sums are taken in another
-# order.
-LEAST_TOLERANCE = 1e-4
+# The tolerance in float32, where sums in another order differ by more than the epsilon.
+MIN_TOLERANCE = 1e-4
 
 
 @torch.inference_mode()
 def check_attention(model: PreTrainedModel) -> None:
-    """Verify on ten tokens that this module computes what the model's own attention
-    does, in every layer.
+    """Raise InputError if this package's attention differs from the model's.
 
-    Each attention module is given the very inputs it has in the model's own forward,
-    while its layer's weights are there, so that rounding does not pile up. Raises
-    InputError naming the model type when it does not: layers without softmax attention,
-    another mask, an ingredient that is unknown here; and when the weights give NaN.
+    Ten tokens run through the model. Each attention module is then called again with
+    the same inputs and this package's attention function, while its layer's weights are
+    loaded, so that rounding errors do not accumulate over layers. The message names the
+    model type and the difference: a layer without softmax attention, an unknown mask or
+    sliding window, or another output. Invalid weights (NaN) are refused, too.
     """
     decoder = model.get_decoder()
     family = model.config.model_type
@@ -46,7 +47,7 @@ def check_attention(model: PreTrainedModel) -> None:
     if family in COMBINED:
         raise InputError(f"{refusal}: its heads combine several attention matrices")
     if "hybrid" in (getattr(decoder.config, "layer_types", None) or []):
-        raise InputError(f"{refusal}: its layers mix tokens in a second way, too")
+        raise InputError(f"{refusal}: its layers mix tokens by more than attention")
     if not hasattr(decoder, "layers"):
         raise InputError(f"{refusal}: it has no list of decoder layers")
     ids = torch.arange(1, CHECK_TOKENS + 1, device=device_of(model))[None]
@@ -54,25 +55,23 @@ def check_attention(model: PreTrainedModel) -> None:
     state = comparison.run(ids)
     if not state.isfinite().all():
         raise InputError(
-            f"weights of this {family} model give NaN or infinity: damaged, or wrong"
-            f" for {state.dtype}"
+            f"weights of this {family} model give NaN or infinity: the files are"
+            f" invalid, or {state.dtype} overflows"
         )
-    comparison.see_masks(ids)
+    comparison.record_masks(ids)
 
     windows = comparison.recording.windows
-    numbers = range(decoder.config.num_hidden_layers)
-    silent = [i + 1 for i in numbers if i not in windows]
-    if silent != without_attention(model) or not windows:
-        raise InputError(f"{refusal}: layers {silent} show no attention matrix")
+    layers = range(decoder.config.num_hidden_layers)
+    unrecorded = [i + 1 for i in layers if i not in windows]
+    if unrecorded != without_attention(model) or not windows:
+        raise InputError(f"{refusal}: layers {unrecorded} have no attention matrix")
     expected = _expected_windows(decoder, comparison.recording)
-    if unseen := [i + 1 for i in windows if windows[i] != expected[i]]:
-        raise InputError(
-            f"{refusal}: layers {unseen} do not say how far they look back"
-        )
+    if unknown := [i + 1 for i in windows if windows[i] != expected[i]]:
+        raise InputError(f"{refusal}: layers {unknown} have an unknown sliding window")
     differences = comparison.differences
     worst = max(differences, key=lambda layer: differences[layer])
-    tolerance = max(LEAST_TOLERANCE, ROUNDINGS * torch.finfo(state.dtype).eps)
-    if not differences[worst] < tolerance:  # nor NaN
+    tolerance = max(MIN_TOLERANCE, ROUNDINGS * torch.finfo(state.dtype).eps)
+    if not differences[worst] < tolerance:  # also true for NaN
         raise InputError(
             f"{refusal}: the output of layer {worst + 1} differs by"
             f" {differences[worst]:.1g} from the model's own attention"
@@ -80,25 +79,26 @@ def check_attention(model: PreTrainedModel) -> None:
 
 
 class _Comparison:
-    """How far this attention is from a model's own; its recording learns of windows and
-    masks.
+    """The differences in output between this package's attention and a model's.
+
+    `recording` receives the sliding windows and the masks of the layers.
     """
 
     def __init__(self, decoder: PreTrainedModel, refusal: str):
         self.decoder = decoder
         self.refusal = refusal
         self.recording = Recording()
-        # By layer, relative to the norm of the model's own output.
+        # By layer (from 0), relative to the norm of the model's output.
         self.differences: dict[int, float] = {}
         self._is_comparing = False
 
     def run(self, ids: torch.Tensor) -> torch.Tensor:
-        """Return the last hidden state of the model's own forward, in which every
-        attention module is compared as it is called.
+        """Run the model, compare every attention module when it is called, and return
+        the last hidden state.
         """
-        # Whatever calls the attention interface has a layer_idx; some layers have one
-        # themselves, but keep the residual stream, beside which a wrong attention may
-        # look small.
+        # Every module that calls the attention interface has a layer_idx. Some decoder
+        # layers have one, too; they are left out, because their output contains the
+        # residual stream, which would hide a wrong attention.
         layers = set(self.decoder.get_submodule("layers").children())
         hooks = [
             module.register_forward_hook(self._compare, with_kwargs=True)
@@ -111,8 +111,8 @@ class _Comparison:
             for hook in hooks:
                 hook.remove()
 
-    def see_masks(self, ids: torch.Tensor) -> None:
-        """Let the model make its masks for this attention, which no layer need see."""
+    def record_masks(self, ids: torch.Tensor) -> None:
+        """Make the model build its attention masks, and stop before the first layer."""
 
         def stop(module, inputs) -> None:
             raise LastLayerDone
@@ -123,25 +123,28 @@ class _Comparison:
             self.decoder(input_ids=ids, use_cache=False)
 
     def _compare(self, module, args, options, output) -> None:
-        """Call an attention module again, with this attention."""
-        if self._is_comparing:  # the second call, which ends here too
+        """Call an attention module again with this package's attention function, and
+        store the difference.
+        """
+        if self._is_comparing:  # the hook of the second call
             return
         self._is_comparing = True
         try:
             with self._attending():
-                again = _attention_output(module(*args, **options))
+                recomputed = _attention_output(module(*args, **options))
         finally:
             self._is_comparing = False
         expected = _attention_output(output)
-        difference = float((again - expected).norm() / expected.norm())
+        difference = float((recomputed - expected).norm() / expected.norm())
         layer = module.layer_idx
         self.differences[layer] = max(difference, self.differences.get(layer, 0.0))
 
     @contextlib.contextmanager
     def _attending(self) -> Iterator[None]:
-        """Let the model attend by this module, and refuse it for whatever it raises.
+        """Make the model use this package's attention function, and turn any exception
+        into an InputError.
 
-        Its own code may fail in any way on what it does not expect.
+        The code of an unknown architecture may fail in any way.
         """
         try:
             with attending(self.decoder, recording=self.recording):
@@ -157,8 +160,8 @@ def _attention_output(output: Any) -> torch.Tensor:
 def _expected_windows(
     decoder: PreTrainedModel, recording: Recording
 ) -> dict[int, int | None]:
-    """Return how far each layer sees: as the masks made for its kind; None: all before
-    it.
+    """Return the sliding window of each layer in tokens, as its config and the masks
+    say; None: all earlier tokens.
     """
     kinds = getattr(decoder.config, "layer_types", None)
     widest = max(recording.masks, default=None)

@@ -18,7 +18,7 @@ from lib import paths
 from lib.claims import answer_measures, network_measures
 from lib.claims.rule import Untestable
 from lib.errors import InputError, validated
-from lib.files.whole import read_yaml
+from lib.files.atomic import read_yaml
 from lib.paths import relative_path
 from lib.profiles import PARTS
 

@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError, computed_field
 from lib import paths
 from lib.errors import InputError
 from lib.figures.tables import csv_of, still_says
-from lib.files.whole import write_whole
+from lib.files.atomic import write_atomically
 from lib.paths import relative_path
 from lib.profiles import Profile
 from lib.statistics.intervals import ENOUGH
@@ -210,15 +210,15 @@ def write_verdicts(profile: Profile, verdicts: Sequence[Verdict]) -> Path:
     """
     content = KEPT.dump_json(list(verdicts), indent=1) + b"\n"
     path = profile.results / "claims.json"
-    write_whole(path, content)
+    write_atomically(path, content)
 
     # Processors round differently, so a change in the sixth digit does not count.
     stored = _stored(profile.name)
     table = stored.with_name("verdicts.csv")
     csv = csv_of(verdict_table(verdicts))
     if stored.is_file() and not still_says(table, csv):
-        write_whole(stored, content)
-        write_whole(table, csv.encode())
+        write_atomically(stored, content)
+        write_atomically(table, csv.encode())
     return path
 
 

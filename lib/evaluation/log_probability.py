@@ -13,7 +13,7 @@ from lib.attention.function import hiding
 from lib.errors import InputError
 from lib.evaluation.records import SCORE_FIELDS
 from lib.evaluation.wanted import arm_of, begun_row, key_parts
-from lib.files.whole import settings_key
+from lib.files.atomic import settings_key
 from lib.generation.cache import prefill, refuse_nan
 from lib.generation.writer import processor_name
 from lib.models.loading import Loaded

@@ -32,8 +32,8 @@ from lib.evaluation.records import (
     score_fields,
     shared_settings,
 )
+from lib.files.atomic import read_text
 from lib.files.store import RUN, first_difference, read, read_run, require_same
-from lib.files.whole import read_text
 from lib.models.names import resolve
 from lib.profiles import Accuracy, Profile
 from lib.prompts.problems import is_within, sample_ids

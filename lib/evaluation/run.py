@@ -25,8 +25,8 @@ from lib.evaluation.records import (
     versions,
 )
 from lib.evaluation.wanted import WantedCompletion, begun_row, completions_wanted
+from lib.files.atomic import write_json
 from lib.files.store import opened
-from lib.files.whole import write_json
 from lib.generation.writer import (
     Completion,
     Request,
@@ -35,7 +35,7 @@ from lib.generation.writer import (
     engine_class,
     positions_after,
 )
-from lib.grading.authors import correct_authors, correct_exact
+from lib.grading.authors import is_correct_by_authors, is_exact_match
 from lib.grading.pool import grade
 from lib.models.loading import Loaded, load_without_weights
 from lib.profiles import Accuracy
@@ -222,9 +222,9 @@ def _row(
         del row["token_ids"]
     row["sample"] = wanted.sample
     row["response"] = text
-    row["correct_exact"] = correct_exact(gold, verdict.extracted)
-    row["correct_authors"] = correct_authors(gold, wanted.prompt.text, text)
-    row["correct_authors_on_completion"] = correct_authors(gold, "", text)
+    row["correct_exact"] = is_exact_match(gold, verdict.extracted)
+    row["correct_authors"] = is_correct_by_authors(gold, wanted.prompt.text, text)
+    row["correct_authors_on_completion"] = is_correct_by_authors(gold, "", text)
     if wanted.arm:
         row["arm"] = wanted.arm.model_dump()
     return {name: row[name] for name in FIELDS if name in row}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from lib.arm.settings import Arm
-from lib.files.whole import settings_key
+from lib.files.atomic import settings_key
 from lib.models.loading import Loaded
 from lib.profiles import Accuracy
 from lib.prompts.building import Prompt, build_prompt, format_for

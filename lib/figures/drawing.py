@@ -24,7 +24,7 @@ import pandas as pd
 from IPython.display import Image, Markdown, display
 
 from lib.figures.tables import csv_of, still_says
-from lib.files.whole import write_whole
+from lib.files.atomic import write_atomically
 from lib.paths import relative_path
 
 # A reader's matplotlib configuration has no effect.
@@ -164,10 +164,10 @@ def keep(run, name, figure, *tables):
     pictures = [path.with_suffix(".png"), path.with_suffix(".pdf")]
     is_news = not still_says(path.with_suffix(".csv"), csv)
     if is_news:
-        write_whole(path.with_suffix(".csv"), csv.encode())
+        write_atomically(path.with_suffix(".csv"), csv.encode())
     if is_news or not all(picture.is_file() for picture in pictures):
         for picture in pictures:
-            write_whole(picture, bytes_of(figure, picture.suffix[1:]))
+            write_atomically(picture, bytes_of(figure, picture.suffix[1:]))
     plt.close(figure)
     display(Image(path.with_suffix(".png"), retina=True))
     display(Markdown(f"Saved as `{relative_path(path)}.png`, `.pdf` and `.csv`."))

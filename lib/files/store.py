@@ -31,7 +31,7 @@ from typing import BinaryIO, TypeVar, cast
 
 from lib import progress
 from lib.errors import InputError
-from lib.files.whole import read_bytes, write_json
+from lib.files.atomic import read_bytes, write_json
 
 RUN = "run.json"
 ADVICE = "use another folder, or delete this one"

@@ -1,27 +1,28 @@
-r"""The authors' own scoring, to measure what it does to a result.
+r"""Grade answers by the rule of the paper's authors, to measure its effect on results.
 
-The authors take the last `\boxed{...}` of prompt plus answer, apply the string rules of
-the MATH dataset (arXiv 2103.03874), and accept what is *contained in* the gold: 1 for
-12, and an empty box for everything. Where an answer has no box, the prompt's decides:
-with `\boxed{}` every such answer is right, with the authors' own `\boxed{{}}` none is.
-To grade, see `lib.grading.grade`.
+Their rule takes the last `\boxed{...}` of prompt plus answer, applies the string rules
+of the MATH dataset (arXiv 2103.03874), and accepts an answer that is *contained in* the
+gold answer: 1 for 12, and an empty box for anything. If an answer has no box, the box
+in the prompt is graded. With `\boxed{}` in the prompt every such answer is right; with
+the authors' own `\boxed{{}}` none is. To grade answers, see `lib.grading.grade`.
 """
 
 import re
 
 
-def with_authors_box(prompt: str) -> str:
-    """Return a prompt whose empty box is written as in the authors' prompts: their
-    source doubles the braces outside an f-string.
+def with_doubled_braces(prompt: str) -> str:
+    """Return a prompt whose empty box has the doubled braces of the authors' prompts.
+
+    Their source doubles the braces although the string is no f-string.
     """
     return prompt.replace(r"\boxed{}", r"\boxed{{}}")
 
 
-def correct_authors(gold: str, prompt: str, response: str) -> bool:
-    """Return the verdict of the authors' rule, which reads prompt and response ("" for
-    no prompt).
+def is_correct_by_authors(gold: str, prompt: str, response: str) -> bool:
+    """Return whether the authors' rule accepts a response.
 
-    It is False for input on which their code crashes.
+    prompt: the rule reads it, too; "" for the response alone. False for input on which
+    their code crashes.
     """
     text = prompt + response
     boxes = list(re.finditer(r"\\boxed ?\{", text))
@@ -29,30 +30,38 @@ def correct_authors(gold: str, prompt: str, response: str) -> bool:
     if not boxes:
         return False
 
-    # Every brace counts, also an escaped one, and a box that is never closed is none.
+    # Their code also counts escaped braces, and ignores a box that is never closed.
     begin = boxes[-1].end()
     depth = 1
     for brace in re.finditer("[{}]", text[begin:]):
         depth += 1 if brace[0] == "{" else -1
         if depth == 0:
-            return _match(text[begin : begin + brace.start()], gold, contained=True)
+            content = text[begin : begin + brace.start()]
+            return _match(content, gold, accept_substring=True)
     return False
 
 
-def correct_exact(gold: str, extracted: str | None) -> bool:
-    """Return whether the extracted answer (the content of the last box) equals the gold
-    answer after only the MATH string rules.
+def is_exact_match(gold: str, extracted: str | None) -> bool:
+    """Return whether the extracted answer equals the gold answer after the MATH string
+    rules.
+
+    extracted: the content of the last box; None: there is no box.
     """
-    return extracted is not None and _match(extracted, gold, contained=False)
+    if extracted is None:
+        return False
+    return _match(extracted, gold, accept_substring=False)
 
 
-def _match(answer: str, gold: str, contained: bool) -> bool:
+def _match(answer: str, gold: str, accept_substring: bool) -> bool:
+    """Return whether two answers are equal after the MATH string rules, or one is a
+    substring of the gold answer.
+    """
     try:
         answer = _normalise(answer)
         gold = _normalise(gold)
     except ValueError:
         return False
-    return answer in gold if contained else answer == gold
+    return answer in gold if accept_substring else answer == gold
 
 
 def _normalise(answer: str) -> str:
@@ -90,11 +99,11 @@ def _with_braced_roots(answer: str) -> str:
 
 
 def _with_braced_fractions(answer: str) -> str:
-    """Put braces round the arguments of a fraction where the first has none."""
+    """Put braces round the arguments of a fraction whose first argument has none."""
     short = re.search(r"\\frac([^{]?)(?:\\frac|$)", answer)
     if short and not short[1]:
         raise ValueError("a fraction of nothing crashes the original")
     if short:
-        return answer  # a lone argument ends the original's rule, for all fractions
+        return answer  # if an argument is missing, the original changes no fraction
     answer = re.sub(r"\\frac([^{])([^{])", r"\\frac{\1}{\2}", answer)
     return re.sub(r"\\frac([^{])\{", r"\\frac{\1}{", answer)

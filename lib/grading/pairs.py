@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from lib.errors import InputError
-from lib.files.whole import digits_of, json_lines
+from lib.files.atomic import json_lines, plain_digits
 
 
 def read_pairs(file: Path, answer: str, response: str) -> list[tuple[str, str]]:
@@ -41,7 +41,7 @@ def _text_at(row: Any, field: str, place: str, null: str | None = None) -> str:
         if row is None and null is not None:
             return null
         if isinstance(row, float) and math.isfinite(row):
-            return digits_of(row)
+            return plain_digits(row)
         if isinstance(row, str | int | float) and not isinstance(row, bool):
             return str(row)
     raise InputError(f"{place}: no text in field {field!r}")

@@ -15,7 +15,7 @@ from pathlib import Path
 import xarray as xr
 
 from lib.errors import InputError
-from lib.files.whole import read_bytes, write_whole
+from lib.files.atomic import read_bytes, write_atomically
 from lib.measurement.variables import ORDER, VARIABLES
 from lib.paths import relative_path
 
@@ -49,7 +49,7 @@ def read_measured(path: Path) -> xr.Dataset:
 
 def save_measured(path: Path, measured: xr.Dataset) -> None:
     """Replace the file by these measurements; raise InputError if that fails."""
-    write_whole(path, encoded(measured))
+    write_atomically(path, encoded(measured))
 
 
 def encoded(measured: xr.Dataset) -> bytes:

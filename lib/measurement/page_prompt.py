@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from lib.errors import InputError
-from lib.files.whole import write_whole
+from lib.files.atomic import write_atomically
 from lib.models.names import resolve
 from lib.profiles import Attention, Profile
 from lib.profiles.profile import file_name
@@ -71,7 +71,7 @@ class PromptPart:
             if measured["fillers"]:  # else there is nothing to watch
                 text = json.dumps(measured, separators=(",", ":"))
                 path = self.folders[0] / f"{file_name(name)}.json.gz"
-                write_whole(path, gzip.compress(text.encode(), mtime=0))
+                write_atomically(path, gzip.compress(text.encode(), mtime=0))
 
 
 def measured_prompt(attention: Attention, spec: str) -> dict[str, Any]:

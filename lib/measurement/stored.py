@@ -18,8 +18,8 @@ from collections.abc import Sequence
 import xarray as xr
 
 from lib.errors import InputError
+from lib.files.atomic import settings_key
 from lib.files.store import opened, read, read_run
-from lib.files.whole import settings_key
 from lib.measurement.datasets import (
     STEPS_FILE,
     cut,

@@ -18,7 +18,7 @@ import transformers
 
 from lib import paths
 from lib.errors import InputError
-from lib.files.whole import whole_folder
+from lib.files.atomic import complete_folder
 from lib.models.checkpoint import checkpoint_errors, require_whole, weights_digest
 from lib.models.names import Source, gguf_parts
 from lib.models.weights import quiet
@@ -65,7 +65,7 @@ def converted(source: Source, dtype: str) -> Path:
             joined.unlink(missing_ok=True)
 
     with checkpoint_errors(source.gguf):
-        return whole_folder(checkpoint, fill)
+        return complete_folder(checkpoint, fill)
 
 
 def _join(parts: list[Path], joined: Path, source: Source) -> None:

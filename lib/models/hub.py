@@ -29,7 +29,7 @@ from tqdm import tqdm
 
 from lib import paths
 from lib.errors import InputError, unusable_variable
-from lib.files.whole import whole_folder, write_json
+from lib.files.atomic import complete_folder, write_json
 from lib.models.checkpoint import (
     SHARD_INDEX,
     decoder_config,
@@ -149,7 +149,7 @@ def first_layers(repo: str, layers: int, revision: str | None = None) -> Path:
         _fetch(repo, small.name, layers, partial)
 
     with hub_errors(repo, revision):
-        return whole_folder(layers_folder(repo, small.name, layers), fill)
+        return complete_folder(layers_folder(repo, small.name, layers), fill)
 
 
 def layers_folder(repo: str, commit: str, layers: float) -> Path:

@@ -29,7 +29,7 @@ from pydantic import Field, RootModel
 from lib import paths
 from lib.arm.settings import Arm
 from lib.errors import InputError, Settings, unknown, validated
-from lib.files.whole import read_yaml
+from lib.files.atomic import read_yaml
 from lib.models.checkpoint import decoder_config
 from lib.models.hub import hub_errors
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import Field, NonNegativeInt, PositiveInt, StringConstraints
 
 from lib.errors import InputError, Settings, unknown, validated
-from lib.files.whole import settings_key
+from lib.files.atomic import settings_key
 from lib.models.names import Dtype, card, resolve
 from lib.profiles.profile import Profile, load_profile, profile_names
 from lib.profiles.sections import (

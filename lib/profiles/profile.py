@@ -14,7 +14,7 @@ from pydantic import Field, NonNegativeInt, field_validator
 
 from lib import paths
 from lib.errors import InputError, Settings, unknown, validated
-from lib.files.whole import read_yaml
+from lib.files.atomic import read_yaml
 from lib.models.names import Source, card, require_cards, resolve
 from lib.profiles.sections import (
     Accuracy,

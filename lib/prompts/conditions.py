@@ -1,11 +1,21 @@
-"""The conditions of a prompt: which text is inserted, and where.
+"""Parse the conditions of a prompt: the inserted text, its position, and its layers.
 
-A condition is a name of NAMED, followed by a length or a position if these differ from
-the filler's: `mless:25` are 25 slashes (Fig. 8), `mless@end` 55 slashes after the
-problem (Table 4), `question` question marks (Table 5). ARM changes the model and not
-the prompt: `arm`, `mless+arm` and `arm:c=0.1:p1=95` have the prompts of none and mless.
-Conditions that show the insertion to some layers only, or change the prompt in another
-way, are for likelihoods only.
+    parse_condition("mless:25@end").length  # 25 slashes after the problem
+
+A condition is written as NAME[:LENGTH][@POSITION][+arm[:SETTINGS]]. Length (in tokens)
+and position are given only if they differ from the filler's.
+
+    none                       the prompt without an insertion
+    mless, mless:25            55 slashes, 25 slashes (Fig. 8)
+    mless@end                  slashes after the problem (Table 4)
+    question                   question marks (Table 5)
+    mless+arm, arm:c=0.1       ARM with and without slashes; it changes the model only
+    gap, layer-1-only          slashes that no layer, or only layer 1, can attend to
+    mless-last-5               slashes of which later tokens see only the last five
+    example, repeat, hint      another prompt: an example, the problem twice, a hint
+
+Conditions that hide the insertion from some layers, or start the answer, are for
+likelihoods only, because no text is generated under them.
 """
 
 import functools
@@ -42,9 +52,9 @@ GRAMMAR = re.compile(
     r"(@(?P<position>[a-z]+))?"
     r"(\+(?P<arm>arm)(:(?P<settings>.*))?)?"
 )
-# Insertions of related papers (Pfau et al. 2024, arXiv 2404.15758; Goyal et al.
-# 2023, arXiv 2310.02226).
-OF_NEIGHBOURS = {"dots": ".", "pause": "pause"}
+# Filler texts of related papers (Pfau et al. 2024, arXiv 2404.15758; Goyal et al. 2023,
+# arXiv 2310.02226).
+RELATED_FILLERS = {"dots": ".", "pause": "pause"}
 RANDOM_SENTENCE = (
     "The harbour master walked along the wet pier before sunrise, counting fishing"
     " boats, while his sister painted the kitchen window green, boiled two eggs for"
@@ -60,14 +70,16 @@ RANDOM_LETTERS = " ".join(
 
 
 class Example(Settings):
-    """A worked problem in LaTeX that a model sees first; its solution ends in a box."""
+    """A solved example in LaTeX that precedes the problem; its solution ends in a
+    box.
+    """
 
     problem: str
     solution: str
 
 
-# The worked problem of the condition `example`.
-WORKED = Example(
+# The solved example of the condition `example`.
+SOLVED_EXAMPLE = Example(
     problem=(
         "The perimeter of a rectangle is $34$, and it is $5$ longer than it is wide."
         " What is its area?"
@@ -81,8 +93,9 @@ WORKED = Example(
 
 
 class View(NamedTuple):
-    """The layers (counted from 1) in which inserted tokens are visible to later ones;
-    `last` None: to the deepest.
+    """The layers (from 1) in which later tokens can attend to the inserted ones.
+
+    `last` None: up to the last layer of the model.
     """
 
     first: int
@@ -90,15 +103,15 @@ class View(NamedTuple):
     silent: bool = False  # visible as keys, but with values of zero
 
     def hidden(self, layers: int) -> list[int]:
-        """Return the layers, of so many, that hide the inserted tokens."""
+        """Return the layers that hide the inserted tokens, of a model with so many."""
         last = layers if self.last is None else self.last
         return [
             layer for layer in range(1, layers + 1) if not self.first <= layer <= last
         ]
 
     def silenced(self, layers: int) -> list[int]:
-        """Return the layers, of so many, in which the inserted tokens are visible with
-        values of zero.
+        """Return the layers in which the inserted tokens are visible with values of
+        zero, of a model with so many.
         """
         if not self.silent:
             return []
@@ -110,19 +123,19 @@ EVERY_LAYER = View(1, None)
 NO_LAYER = View(1, 0)
 LAYER_1_SILENT = View(1, 1, silent=True)
 # mless visible only to the first layers, or only to the layers after them.
-OF_LAYERS = re.compile(
+LAYERS_PATTERN = re.compile(
     r"layers?-1(?:-to-(?P<shown>[1-9]\d*))?-only"
     r"|(?P<hides>hidden)-from-layers?-1(?:-to-(?P<hidden>[1-9]\d*))?"
 )
 # A filler of which only some tokens are visible to later ones, as in mless-last-5.
-OF_TOKENS = re.compile(
+TOKENS_PATTERN = re.compile(
     r"(?P<filler>[a-z]+)-(?P<end>first|middle|last)-(?P<tokens>[1-9]\d*)"
 )
 
 
 class Visible(NamedTuple):
-    """The inserted tokens that later tokens see in every layer: a number of tokens at
-    the beginning, in the middle or at the end of the insertion.
+    """The inserted tokens that later tokens can attend to in every layer: a number of
+    tokens at the first, middle or last positions of the insertion.
     """
 
     end: str
@@ -139,8 +152,9 @@ class Visible(NamedTuple):
 
 
 class Filler(Settings):
-    """The inserted text and its position: `length` tokens from a text that is repeated
-    as often as needed.
+    """The texts that conditions insert, with their length in tokens and position.
+
+    A text is repeated until it has `length` tokens.
     """
 
     length: PositiveInt = Field(55, description="how many tokens are inserted")
@@ -156,32 +170,31 @@ class Filler(Settings):
 
     def text(self, name: Name) -> str:
         """Return the text that a condition of this name repeats."""
-        if name in OF_NEIGHBOURS:
-            return OF_NEIGHBOURS[name]
+        if name in RELATED_FILLERS:
+            return RELATED_FILLERS[name]
         return getattr(self, name)
 
 
 class Condition(Settings):
-    """The effect of a condition on the prompt and on the model; `str` returns its
-    text.
+    """A parsed condition: its changes to the prompt, the attention mask and the model.
 
-    `length` and `position` None: those of the filler. `arm` holds the settings that
-    were given.
+    `length` and `position` None: those of the filler. `arm` has the settings that were
+    given. `str` returns the text of the condition.
     """
 
-    text: str  # as it was given: its name in keys, settings and tables
-    inserted: Name
+    text: str  # as it was given; the name in keys, settings and tables
+    inserted: Name  # the filler text
     length: PositiveInt | None = None
     position: Position | None = None
     arm: Arm | None = None
     view: View = EVERY_LAYER  # the layers in which the insertion is visible
-    visible: Visible | None = None  # the tokens that stay visible in all layers
-    example: bool = False  # whether a worked problem comes first
-    instructed: bool = True
-    # The problem twice (arXiv 2512.14982), or followed by the first sentence of its
-    # reference solution.
+    visible: Visible | None = None  # the inserted tokens that all layers can see
+    example: bool = False  # whether a solved example precedes the problem
+    instructed: bool = True  # whether the prompt has the instruction
+    # "twice" repeats the problem (arXiv 2512.14982); "hinted" appends the first
+    # sentence of its reference solution.
     posed: Literal["twice", "hinted"] | None = None
-    # Before the answer: the reference solution, or as many dots as it has tokens.
+    # Text before the answer: the reference solution, or as many dots as it has tokens.
     thought: Literal["solution", "dots"] | None = None
 
     def __str__(self) -> str:
@@ -189,8 +202,8 @@ class Condition(Settings):
 
     @property
     def for_likelihood(self) -> bool:
-        """Whether the condition is only for likelihoods of given texts, not for
-        answers.
+        """Whether only likelihoods of given texts can be computed under the condition,
+        and no answers generated.
         """
         return self.view != EVERY_LAYER or bool(self.thought)
 
@@ -213,8 +226,8 @@ class Condition(Settings):
 
         Raises InputError if more tokens would be visible than are inserted.
         """
-        own = self.model_dump(include={"length", "position"}, exclude_none=True)
-        filler = base.model_copy(update=own)
+        changes = self.model_dump(include={"length", "position"}, exclude_none=True)
+        filler = base.model_copy(update=changes)
         if self.visible and self.visible.tokens > filler.length:
             raise InputError(
                 f"{self}: {self.visible.tokens} tokens cannot be visible of"
@@ -223,9 +236,9 @@ class Condition(Settings):
         return filler
 
 
-# Conditions with a special prompt or mask, in addition to those of OF_LAYERS.
+# Conditions with a special prompt or mask, in addition to those of LAYERS_PATTERN.
 SPECIAL = (
-    # The problem only moves further on by as many positions.
+    # The insertion only increases the positions of the problem's tokens.
     Condition(text="gap", inserted="mless", view=NO_LAYER),
     # The inserted tokens only enlarge the softmax's denominator in layer 1.
     Condition(text="dilution", inserted="mless", view=LAYER_1_SILENT),
@@ -242,16 +255,17 @@ NAMED = {name: Condition(text=name, inserted=name) for name in CONDITIONS} | {
 
 
 def parse_condition(condition: str | Condition, *, answered: bool = False) -> Condition:
-    """Return the condition of a text; a parsed condition is returned unchanged.
+    """Parse the text of a condition; a parsed condition is returned unchanged.
 
-    Raises InputError for an unknown name, length, position or setting. It suggests
-    conditions for likelihoods only if no answers are wanted.
+    answered: whether answers are generated under it, so that an error message suggests
+    no conditions for likelihoods. Raises InputError for an unknown name, length,
+    position or setting.
     """
     if isinstance(condition, Condition):
         return condition
     # ARM without an insertion does not change the prompt.
-    alone = condition.split(":")[0] == "arm"
-    match = GRAMMAR.fullmatch(f"none+{condition}" if alone else condition)
+    is_arm_alone = condition.split(":")[0] == "arm"
+    match = GRAMMAR.fullmatch(f"none+{condition}" if is_arm_alone else condition)
     named = match and _named(match["name"])
     if not match or not named:
         special = [
@@ -259,13 +273,13 @@ def parse_condition(condition: str | Condition, *, answered: bool = False) -> Co
         ]
         known = [*CONDITIONS, "arm", "mless+arm", *map(str, special)]
         raise unknown("condition", condition, known)
-    own = {
+    given = {
         "text": condition,
         "length": int(match["length"]) if match["length"] else None,
         "position": match["position"],
         "arm": parse_arm(match["settings"] or "") if match["arm"] else None,
     }
-    return validated(Condition, dict(named) | own, f"condition {condition!r}")
+    return validated(Condition, dict(named) | given, f"condition {condition!r}")
 
 
 def _named(name: str) -> Condition | None:
@@ -275,7 +289,7 @@ def _named(name: str) -> Condition | None:
 
 def _of_tokens(name: str) -> Condition | None:
     """Return the condition of a name such as mless-last-5, or None."""
-    match = OF_TOKENS.fullmatch(name)
+    match = TOKENS_PATTERN.fullmatch(name)
     if not match or match["filler"] not in CONDITIONS or match["filler"] == "none":
         return None
     visible = Visible(match["end"], int(match["tokens"]))
@@ -287,7 +301,7 @@ def _of_layers(name: str) -> Condition | None:
     """Return the condition of a name such as layers-1-to-4-only or hidden-from-layer-1,
     or None.
     """
-    match = OF_LAYERS.fullmatch(name)
+    match = LAYERS_PATTERN.fullmatch(name)
     if not match:
         return None
     last = int(match["shown"] or match["hidden"] or 1)

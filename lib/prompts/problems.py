@@ -17,7 +17,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, NonNegativeInt
 
 from lib import paths
 from lib.errors import InputError, Settings, unknown, unusable_variable, validated
-from lib.files.whole import digits_of, json_lines, read_text, write_whole
+from lib.files.atomic import json_lines, plain_digits, read_text, write_atomically
 from lib.paths import DATA
 from lib.prompts.conditions import Condition
 
@@ -56,7 +56,7 @@ def _text_of_number(value: object) -> object:
         return value
     if isinstance(value, bool) or not math.isfinite(value):
         raise ValueError(f"must be text or a number, not {json.dumps(value)}")
-    return digits_of(value)
+    return plain_digits(value)
 
 
 def _given(value: object) -> object:
@@ -286,7 +286,7 @@ def _math500() -> list[Problem]:
 
     lines = [json.dumps(row) for row in _from_hub()]
     copy.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(copy, "\n".join(lines).encode())
+    write_atomically(copy, "\n".join(lines).encode())
     problems = _from_file(copy)
     if digest(problems) != MATH500_SHA256:
         raise InputError(

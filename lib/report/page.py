@@ -22,7 +22,7 @@ from markupsafe import Markup
 from lib import paths
 from lib.claims.verdict import Verdict, about, models_of, read_verdicts
 from lib.evaluation.parts import parts_of_profile
-from lib.files.whole import read_text, read_yaml, write_whole
+from lib.files.atomic import read_text, read_yaml, write_atomically
 from lib.measurement.page_prompt import FILLERS, PromptPart
 from lib.profiles import Profile
 from lib.statistics.intervals import ENOUGH
@@ -63,7 +63,7 @@ def write_report(profile: Profile) -> Path:
     )
     path = folder / "index.html"
     # What a model is called or wrote may hold a lone surrogate, which UTF-8 cannot say.
-    write_whole(path, page.encode("utf-8", "replace"))
+    write_atomically(path, page.encode("utf-8", "replace"))
     return path
 
 
@@ -163,7 +163,7 @@ def publish_notebooks(profile: Profile, folder: Path) -> list[str]:
         source = executed if executed.is_file() else kept
         page, _ = exporter.from_filename(str(source))
         path = folder / f"{kept.stem}.html"
-        write_whole(path, page.encode("utf-8", "replace"))
+        write_atomically(path, page.encode("utf-8", "replace"))
         names.append(kept.stem)
     return names
 

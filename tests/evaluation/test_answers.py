@@ -11,7 +11,7 @@ from lib import evaluation, paths
 from lib.evaluation import engine, likelihood, run
 from lib.evaluation.parts import RECORDED, parts_of_profile
 from lib.evaluation.records import shared_settings
-from lib.files.whole import write_json
+from lib.files.atomic import write_json
 from lib.models.names import resolve
 from lib.profiles import (
     Likelihood,

@@ -19,8 +19,8 @@ from lib.evaluation.draw_scores import score_draws
 from lib.evaluation.pass_rates import pass_rate_table
 from lib.evaluation.records import DRAW_SCORE_FIELDS
 from lib.evaluation.run import evaluate
+from lib.files.atomic import write_json
 from lib.files.store import read
-from lib.files.whole import write_json
 from lib.models.loading import load
 from lib.profiles import Accuracy, Likelihood
 from lib.prompts.building import build_prompt

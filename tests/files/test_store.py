@@ -16,8 +16,8 @@ import pytest
 
 from lib.errors import InputError
 from lib.files import store
+from lib.files.atomic import write_json
 from lib.files.store import NO_LOCKS, read
-from lib.files.whole import write_json
 
 opened = functools.partial(store.opened, file="completions.jsonl")
 

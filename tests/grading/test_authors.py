@@ -2,7 +2,11 @@
 
 import pytest
 
-from lib.grading.authors import correct_authors, correct_exact, with_authors_box
+from lib.grading.authors import (
+    is_correct_by_authors,
+    is_exact_match,
+    with_doubled_braces,
+)
 
 PROMPT = r"Please put your final answer within \boxed{}. What is 7 + 5?"
 # Gold answers and others that either rule accepts, only the authors', and neither.
@@ -35,14 +39,16 @@ def test_applies_the_dataset_string_rules(accepted):
         gold, _, answer = row.partition(" |")
         answer = answer.strip()
         response = rf"It is $\boxed{{{answer}}}$."
-        assert correct_authors(gold, "", response) is (accepted != "neither"), row
-        assert correct_exact(gold, answer) is (accepted == "both"), row
+        assert is_correct_by_authors(gold, "", response) is (accepted != "neither"), row
+        assert is_exact_match(gold, answer) is (accepted == "both"), row
 
 
 def test_a_box_is_looked_for_in_the_prompt_too_and_an_unclosed_last_one_is_wrong():
-    assert correct_authors("12", PROMPT, "I do not know.")
-    assert not correct_authors("12", with_authors_box(PROMPT), "I do not know.")
-    assert correct_authors("12", with_authors_box(PROMPT), r"\boxed{12}")
-    assert not correct_authors("12", "", "I do not know.")
-    assert not correct_exact("12", None)
-    assert not correct_authors("12", PROMPT, r"\boxed{12} or \boxed{12")
+    assert is_correct_by_authors("12", PROMPT, "I do not know.")
+    assert not is_correct_by_authors(
+        "12", with_doubled_braces(PROMPT), "I do not know."
+    )
+    assert is_correct_by_authors("12", with_doubled_braces(PROMPT), r"\boxed{12}")
+    assert not is_correct_by_authors("12", "", "I do not know.")
+    assert not is_exact_match("12", None)
+    assert not is_correct_by_authors("12", PROMPT, r"\boxed{12} or \boxed{12")

@@ -4,7 +4,7 @@ import pytest
 
 from lib.files.store import read
 from lib.grading.answer import STATUSES
-from lib.grading.authors import correct_authors, correct_exact
+from lib.grading.authors import is_correct_by_authors, is_exact_match
 from lib.grading.pool import grade_many
 from lib.paths import DATA
 from lib.prompts.conditions import INSTRUCTION, parse_condition
@@ -46,8 +46,10 @@ def test_every_stored_pair_is_judged_by_the_authors_rule_as_it_is_stored(stored)
         # The rule looks for boxes, which no other part of a prompt has.
         prompt = INSTRUCTION if instructed else ""
         verdicts = {
-            "correct_authors": correct_authors(answer, prompt, response),
-            "correct_authors_on_completion": correct_authors(answer, "", response),
-            "correct_exact": correct_exact(answer, row["extracted"]),
+            "correct_authors": is_correct_by_authors(answer, prompt, response),
+            "correct_authors_on_completion": is_correct_by_authors(
+                answer, "", response
+            ),
+            "correct_exact": is_exact_match(answer, row["extracted"]),
         }
         assert verdicts == {field: row[field] for field in verdicts}, row["key"]

@@ -55,7 +55,7 @@ def test_attention_is_read_and_hidden_in_layers_alone_that_have_it(other, refuse
     assert message.startswith("layers [1] of this ")
     assert "have no softmax attention" in message
     message = refused(on_cpu, folder, layers=1)
-    assert message.endswith("layers [1] show no attention matrix")
+    assert message.endswith("layers [1] have no attention matrix")
     assert received_attention(model, ids, [3]).shape == (1, 1, 4, 6)
 
     def hide():

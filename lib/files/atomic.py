@@ -1,6 +1,7 @@
-"""Read files with errors in one line, and write them atomically.
+"""Read files with errors in one line, and replace them atomically.
 
-`settings_key` returns the keys under which results are stored.
+An error names the file, the line or byte, and what to do. `settings_key` returns the
+keys under which results are stored.
 """
 
 import contextlib
@@ -22,40 +23,41 @@ from lib.paths import relative_path
 
 
 def read_text(path: str | Path) -> str:
-    """Return the text of a UTF-8 file without byte order mark; `~` is the home folder,
-    and .gz is unpacked.
+    """Return the text of a UTF-8 file, without a byte order mark.
 
-    Line ends stay as they are, so that a text's digest is the same on every system.
-    Raises InputError.
+    `~` is the home folder, and .gz is decompressed. Line ends are kept, so that the
+    digest of a text is the same on every system. Raises InputError for a file that
+    cannot be read or is not UTF-8.
     """
     path = Path(os.path.expanduser(path))
     try:
         return read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        place = f"byte {error.start}"
-        message = f"{relative_path(path)} is not UTF-8 text ({place})"
-        raise InputError(message) from error
+        raise InputError(
+            f"{relative_path(path)} is not UTF-8 text (byte {error.start}): save it as"
+            " UTF-8"
+        ) from error
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return a file's content, with .gz unpacked; raise InputError if it cannot be
-    read.
+    """Return the content of a file, with .gz decompressed; raise InputError if it
+    cannot be read.
     """
     try:
         content = path.read_bytes()
         return gzip.decompress(content) if path.suffix == ".gz" else content
     except (OSError, EOFError, zlib.error) as error:
-        # The error of an invalid or incomplete gzip file has no strerror.
+        # zlib's errors, for an invalid or incomplete file, have no strerror.
         reason = getattr(error, "strerror", None) or error
         message = f"{relative_path(path)} cannot be read: {reason}"
         raise InputError(message) from error
 
 
 def json_lines(path: str | Path) -> Iterator[tuple[int, Any]]:
-    """Yield (line number, value) for every line of a JSONL file that is not blank;
-    raise InputError for an invalid one.
+    """Yield (line number, value) for each line of a JSONL file that is not blank; raise
+    InputError for a line that is not valid JSON.
     """
-    # Not splitlines(): JSON allows U+2028 and its like inside a string.
+    # splitlines() would also split at U+2028, which JSON allows inside a string.
     for number, line in enumerate(read_text(path).split("\n"), 1):
         if not line.strip():
             continue
@@ -65,17 +67,21 @@ def json_lines(path: str | Path) -> Iterator[tuple[int, Any]]:
             # RecursionError comes from deep nesting; a ValueError without `msg` from a
             # number with thousands of digits.
             reason = getattr(error, "msg", error)
-            message = f"{path}, line {number}: not valid JSON ({reason})"
-            raise InputError(message) from error
+            raise InputError(
+                f"{path}, line {number}: not valid JSON ({reason}): give one value per"
+                " line"
+            ) from error
 
 
-def digits_of(number: float) -> str:
-    """Return a JSON number in plain digits, because 1e-07 is not valid LaTeX."""
+def plain_digits(number: float) -> str:
+    """Return a JSON number without an exponent, because 1e-07 is not valid LaTeX."""
     return f"{Decimal(str(number)):f}"
 
 
 def read_yaml(path: Path) -> Any:
-    """Return the content of a YAML file; an InputError names the file and the line."""
+    """Return the content of a YAML file; raise InputError with the line if it is not
+    valid.
+    """
     text = read_text(path)
     try:
         return yaml.load(text, Loader=_Loader)
@@ -90,7 +96,7 @@ def read_yaml(path: Path) -> Any:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML that refuses duplicate keys, of which the first would be lost silently."""
+    """A loader that refuses duplicate keys; PyYAML would silently use the last one."""
 
     def construct_mapping(self, node, deep=False):
         seen = set()
@@ -105,17 +111,18 @@ class _Loader(yaml.SafeLoader):
 
 
 def write_json(path: str | Path, value: object) -> None:
-    """Replace a file by the value as JSON, atomically.
+    """Write a value as JSON, replacing the file atomically.
 
-    Raises InputError for any OSError.
+    Raises InputError if the file cannot be written.
     """
-    write_whole(Path(path), (json.dumps(value, indent=1) + "\n").encode("ascii"))
+    write_atomically(Path(path), (json.dumps(value, indent=1) + "\n").encode("ascii"))
 
 
-def write_whole(path: Path, content: bytes | memoryview) -> None:
-    """Replace a file by the content, atomically; create its folder.
+def write_atomically(path: Path, content: bytes | memoryview) -> None:
+    """Write the content, replacing the file atomically; create its folder if needed.
 
-    Raises InputError for any OSError.
+    The file has its old or its new content, never a part of it. Raises InputError if it
+    cannot be written.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -123,7 +130,7 @@ def write_whole(path: Path, content: bytes | memoryview) -> None:
         with open(temporary, "wb") as stream:
             stream.write(content)
             stream.flush()
-            # Otherwise a power failure may leave an empty file with the new name.
+            # Without this, a power failure could leave an empty file of this name.
             os.fsync(stream.fileno())
         os.replace(temporary, path)
     except OSError as error:
@@ -132,18 +139,21 @@ def write_whole(path: Path, content: bytes | memoryview) -> None:
         raise InputError(f"cannot write {path}: {error.strerror}") from error
 
 
-def whole_folder(folder: Path, fill: Callable[[Path], object]) -> Path:
-    """Return `folder`, which is either complete or absent, even if a process is killed.
+def complete_folder(folder: Path, fill: Callable[[Path], object]) -> Path:
+    """Return a folder of the cache, filled if it does not exist yet.
 
-    `fill` creates it in a partial folder that is renamed at the end. One process at a
-    time fills it, and may continue the work of a killed one. Raises InputError if the
+    `fill` writes into a partial folder, which is renamed when it is complete. So
+    `folder` is complete or absent, even if a process is killed. Only one process fills
+    it at a time, and it may continue the work of a killed one. Raises InputError if the
     cache cannot be written.
     """
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        message = f"cannot write the cache folder {folder.parent}: {error.strerror}"
-        raise InputError(message) from error
+        raise InputError(
+            f"cannot write the cache folder {folder.parent}: {error.strerror}; set"
+            " XDG_CACHE_HOME to a folder that can be written"
+        ) from error
 
     with WeakFileLock(f"{folder}.lock"):
         if not folder.is_dir():
@@ -154,7 +164,7 @@ def whole_folder(folder: Path, fill: Callable[[Path], object]) -> Path:
     return folder
 
 
-def settings_key(**parts: object) -> str:
-    """Return 16 hex digits that identify the parts, whatever their order."""
-    canonical = json.dumps(parts, sort_keys=True, separators=(",", ":"))
+def settings_key(**settings: object) -> str:
+    """Return a digest of settings (16 hex digits), independent of their order."""
+    canonical = json.dumps(settings, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()[:16]

@@ -1,0 +1,23 @@
+"""Compressed files are read, and folders are complete or absent."""
+
+import gzip
+
+from lib.files.atomic import complete_folder, json_lines
+
+
+def test_a_compressed_file_is_read_like_its_content(tmp_path):
+    file = tmp_path / "rows.jsonl.gz"
+    file.write_bytes(gzip.compress(b'{"a": 1}\n\n{"a": 2}'))
+    assert list(json_lines(file)) == [(1, {"a": 1}), (3, {"a": 2})]
+
+
+def test_a_partial_folder_is_continued_and_a_complete_one_is_unchanged(tmp_path):
+    partial_folder = tmp_path / ".cached.partial"
+    partial_folder.mkdir()
+    (partial_folder / "first").touch()
+    folder = complete_folder(
+        tmp_path / "cached", lambda partial: (partial / "second").touch()
+    )
+    assert sorted(path.name for path in folder.iterdir()) == ["first", "second"]
+    assert not partial_folder.exists()
+    assert complete_folder(folder, lambda partial: 1 / 0) == folder
