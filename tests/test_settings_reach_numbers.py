@@ -24,7 +24,7 @@ from safetensors.torch import load_file, save_file
 
 from lib import evaluation, paths
 from lib.errors import Settings
-from lib.evaluation import likelihood
+from lib.evaluation import draw_scores
 from lib.evaluation.likelihood import texts_wanted
 from lib.evaluation.records import shared_settings
 from lib.evaluation.wanted import completions_wanted
@@ -32,6 +32,7 @@ from lib.measurement.run import measure
 from lib.measurement.stored import settings_of
 from lib.models.loading import load_without_weights
 from lib.profiles import Profile, load_profile
+from lib.prompts import building
 from lib.prompts.problems import load_problems, sampling_order
 
 MINE = """
@@ -159,6 +160,15 @@ for line in CHANGES.strip().splitlines():
     ROWS.append((_place, yaml.safe_load(_value), _changed.split()))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def cut_once():
+    """Cut each filler to its tokens once, which is most of what a prompt takes."""
+    with pytest.MonkeyPatch.context() as patch:
+        cut = functools.cache(building.cut_to_tokens)
+        patch.setattr(building, "cut_to_tokens", cut)
+        yield
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, tiny_llama):
     """A profile whose fillers, samples and sections are all there, and its files."""
@@ -260,7 +270,7 @@ def numbers(profile, section, results):
         if section == "draws":
             # A random model's answers are all wrong, and would need no score.
             patch.setattr(
-                likelihood, "is_mixed", lambda rows: pd.Series(True, rows.index)
+                draw_scores, "is_mixed", lambda rows: pd.Series(True, rows.index)
             )
             return evaluation.draws(profile)
         part = "main" if section == "answers" else section

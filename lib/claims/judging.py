@@ -235,9 +235,9 @@ def _networks(
         if name in names:
             own = values.sel(network=name, drop=True)
             with contextlib.suppress(Untestable):
-                verdict = decide(parts_of(own), *claim.ends).verdict
-                shown = interval(*parts_of(own.sel(component=[part]))[part])
-                networks.append(Network(verdict, shown))
+                parts = parts_of(own)
+                verdict = decide(parts, *claim.ends).verdict
+                networks.append(Network(verdict, interval(*parts[part])))
     return networks
 
 

@@ -55,21 +55,24 @@ def parts_of(values: xr.DataArray) -> dict[str, tuple]:
     of fewer than two independent problems.
     """
     kind = values.attrs.get("kind", "mean")
+    every_problem = values.problem.values
     if kind == "largest":
-        labelled = {f"best of {len(values)}": values.T}
+        labelled = {f"best of {len(values)}": values.values.T}
     else:
-        labelled = {str(row.component.item()): row for row in values}
+        labelled = dict(
+            zip(map(str, values.component.values), values.values, strict=True)
+        )
 
     parts = {}
-    for label, row in labelled.items():
-        known = row.where(np.isfinite(row)).dropna("problem")
-        problems = known.problem.values
+    for label, numbers in labelled.items():
+        is_known = np.isfinite(numbers).reshape(len(numbers), -1).all(1)
+        problems = every_problem[is_known]
         clusters = len(set(clusters_of(problems)))
         if clusters < 2:
             raise Untestable(
                 f"{label}: {len(problems)} problems of {clusters} templates are too few"
             )
-        parts[label] = known.values, problems, kind
+        parts[label] = numbers[is_known], problems, kind
     return parts
 
 
