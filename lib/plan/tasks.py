@@ -99,13 +99,8 @@ def _of_part(part: Part, parts: Mapping[str, Part], fresh: bool) -> Iterator[Tas
             yield Task(part.name, spec, own, own, section.dtype)
         return
 
-    levels = section.levels if isinstance(section, Accuracy) else None
-    problems = load_problems(section.problems, section.limit, part.seed, levels)
-    conditions = section.conditions
-    if isinstance(section, Likelihood):
-        longest = section.max_solution_tokens * TOKEN_CHARACTERS
-        problems = [item for item in problems if len(item.solution) <= longest]
-        conditions = [*conditions, *section.at_once]
+    problems = _problems_of(part)
+    conditions = [*section.conditions, *getattr(section, "at_once", ())]
     rows = part.found()
     for spec in section.models:
         texts = len(problems) * getattr(section, "samples", 1)
@@ -118,6 +113,17 @@ def _of_part(part: Part, parts: Mapping[str, Part], fresh: bool) -> Iterator[Tas
                 texts -= int((~is_mixed(drawn)).sum())
         stored = 0 if fresh else len(_of_these(rows, spec, conditions, problems))
         yield Task(part.name, spec, texts * len(conditions), stored, section.dtype)
+
+
+def _problems_of(part: Part) -> list[Problem]:
+    """Return the problems of a part, without solutions that are too long to score."""
+    section = part.section
+    levels = section.levels if isinstance(section, Accuracy) else None
+    problems = load_problems(section.problems, section.limit, part.seed, levels)
+    if isinstance(section, Likelihood):
+        longest = section.max_solution_tokens * TOKEN_CHARACTERS
+        problems = [item for item in problems if len(item.solution) <= longest]
+    return problems
 
 
 def _of_these(

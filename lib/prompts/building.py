@@ -213,6 +213,30 @@ def _encode(
 ) -> Prompt:
     """Return the prompt of a content whose parts have these bounds in characters."""
     text = _render(tokenizer, content, format, turns)
+    ids, offsets = _tokenized(tokenizer, text, format)
+    spans = {}
+    for name, (start, stop) in parts.items():
+        span = _span_of(offsets, content, start, stop, text.index(content))
+        if span:
+            spans[name] = span
+        elif name != "inserted":  # an insertion's length is checked by itself
+            raise InputError(
+                f"the tokenizer makes no token of the {name} {content[start:stop]!r}"
+            )
+    for name in ("instruction", "inserted"):
+        spans.setdefault(name, slice(spans["problem"].start, spans["problem"].start))
+    inserted = spans["inserted"]
+    original = torch.tensor([*range(inserted.start), *range(inserted.stop, len(ids))])
+    return Prompt(torch.tensor(ids), spans, original, text, offsets)
+
+
+def _tokenized(
+    tokenizer, text: str, format: str
+) -> tuple[list[int], list[tuple[int, int]]]:
+    """Return the ids of the tokens of a text, and their start and stop in it.
+
+    Raises InputError if it begins with two BOS tokens.
+    """
     encoding = tokenizer(
         text,
         add_special_tokens=format == "plain",
@@ -224,7 +248,6 @@ def _encode(
     while length and encoding["special_tokens_mask"][length - 1]:
         length -= 1
     ids = encoding["input_ids"][:length]
-    offsets = encoding["offset_mapping"][:length]
     bos = tokenizer.bos_token_id
     # Chat models such as SmolLM2 open every turn with their BOS token, so only a
     # doubled one is a mistake.
@@ -233,27 +256,23 @@ def _encode(
             "the prompt starts with two BOS tokens: the chat template adds what the"
             " tokenizer adds"
         )
-    spans = {}
-    begin = text.index(content)
-    for name, (start, stop) in parts.items():
-        # A token belongs to the part with its last character. The space before a part
-        # belongs to the part: it may be a separate token, whose offsets some
-        # tokenizers trim to an empty range after it.
-        spaced = start > 0 and content[start - 1] == " "
-        first = begin + start + (not spaced)
-        last = begin + stop
-        inside = [i for i, (_, end) in enumerate(offsets) if first <= end <= last]
-        if inside:
-            spans[name] = slice(inside[0], inside[-1] + 1)
-        elif name != "inserted":  # an insertion's length is checked by itself
-            raise InputError(
-                f"the tokenizer makes no token of the {name} {content[start:stop]!r}"
-            )
-    for name in ("instruction", "inserted"):
-        spans.setdefault(name, slice(spans["problem"].start, spans["problem"].start))
-    inserted = spans["inserted"]
-    original = torch.tensor([*range(inserted.start), *range(inserted.stop, len(ids))])
-    return Prompt(torch.tensor(ids), spans, original, text, offsets)
+    return ids, encoding["offset_mapping"][:length]
+
+
+def _span_of(
+    offsets: list[tuple[int, int]], content: str, start: int, stop: int, begin: int
+) -> slice | None:
+    """Return the tokens of a part of the content, which begins at `begin` in the text;
+    None if it has none.
+    """
+    # A token belongs to the part with its last character. The space before a part
+    # belongs to the part: it may be a separate token, whose offsets some tokenizers
+    # trim to an empty range after it.
+    spaced = start > 0 and content[start - 1] == " "
+    first = begin + start + (not spaced)
+    last = begin + stop
+    inside = [i for i, (_, end) in enumerate(offsets) if first <= end <= last]
+    return slice(inside[0], inside[-1] + 1) if inside else None
 
 
 def format_for(tokenizer, format: str) -> str:
