@@ -37,7 +37,7 @@ families: $(READY)
 	$(BIN)/python -m lib reproduce --profile families $(if $(FRESH),--fresh)
 
 scores: $(READY)
-	$(BIN)/python -m studies.make_families --scores $(STORES)
+	$(BIN)/python -m studies.make_families --part likelihood $(STORES)
 	$(BIN)/jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False notebooks/0[67]*.ipynb
 	$(BIN)/python -m docs.write
 

@@ -1,18 +1,17 @@
-"""Write data/families, what the profile measured and answered, without any problem.
+"""Write data/families: the results of the profile families, without the problems.
 
-    python -m studies.make_families STORE...           # completions of `evaluate`
-    python -m studies.make_families --part direct STORE...  # of a part of the profile
-    python -m studies.make_families --scores STORE...  # scores of `likelihood`
-    python -m studies.make_families --part ablations STORE...  # scores of ablations
-    python -m studies.make_families --draws STORE...   # drawn answers and their scores
+    python -m studies.make_families FOLDER...                    # answers
+    python -m studies.make_families --part direct FOLDER...      # without reasoning
+    python -m studies.make_families --part likelihood FOLDER...  # scores of solutions
+    python -m studies.make_families --part draws FOLDER...       # answers with scores
 
-A STORE is a folder of such a run, or one of its files. Without any the script measures
-what results/families lacks, which takes an hour and the wheels of
-requirements/families.txt. Only problems that were answered, or scored, under every
-condition of a model are kept, but for ablations, each contrast of which has its own n;
-completions are graded as the code grades now. Rows of a model that the profile does not
-name, and fewer problems than are stored, are refused.
-`make scores` draws anew what shows the scores.
+A FOLDER is that of a run, or one of its files. Without any, the script measures what
+results/families lacks, which takes an hour and needs the wheels of
+requirements/families.txt. Only problems with an answer or score under every condition
+of a model are written, except for ablations, whose contrasts each have their own n.
+Completions are graded again by the present code. Rows of a model that the profile does
+not name are refused, and so are fewer problems than are stored.
+`make scores` also renews the notebooks and documents that show the scores.
 """
 
 import argparse
@@ -46,22 +45,20 @@ from lib.profiles import HALVES, Profile, load_profile
 from lib.statistics.intervals import ENOUGH
 
 FOLDER = DATA / "families"
-MANTISSA_BITS = 12  # of a number that is kept: exact to 0.00025 of it
+MANTISSA_BITS = 12  # of a stored number: a relative error of at most 0.00025
 GRADE_FIELDS = ("extracted", "method", "correct", "evaluated", "run_on")
-# Of a score: what no table asks for.
+# Fields of a score that no table needs.
 LEFT_OUT = ("subject", "prompt_tokens", "processor")
 
 
 def write_measurements(profile: Profile) -> None:
-    """Write a file per model with everything that figures and claims ask of its
-    attention and activations.
-    """
+    """Write a file per model with its measurements for figures and claims."""
     for name, measured in measure(profile, stored=False).items():
         save_measured(FOLDER / f"{name}.nc", measured.map(rounded, keep_attrs=True))
 
 
 def write_prompts(profile: Profile) -> None:
-    """Write a file per model with what one prompt's tokens receive, for the page."""
+    """Write a file per model with the attention in one prompt, for the page."""
     part = PromptPart(profile, stored=False)
     part.complete()
     for path in part.files().values():
@@ -69,8 +66,8 @@ def write_prompts(profile: Profile) -> None:
 
 
 def rounded(values: xr.DataArray) -> xr.DataArray:
-    """Return numbers with fewer bits, for zlib to find little in; counts and names as
-    they are.
+    """Return numbers with fewer bits, which zlib compresses better; counts and names
+    are unchanged.
     """
     if values.dtype.kind != "f" or values.name == "counts":
         return values
@@ -80,8 +77,8 @@ def rounded(values: xr.DataArray) -> xr.DataArray:
 
 
 def write_answers(stores: list[Path], part: str = "main") -> None:
-    """Write the completions of the stores in place of what a part keeps of their
-    models.
+    """Replace the stored completions of a part by those of the folders, for each of
+    their models.
     """
     path = FOLDER / "answers" / f"{part}.jsonl.gz"
     by_model = defaultdict(list)
@@ -102,11 +99,11 @@ def write_answers(stores: list[Path], part: str = "main") -> None:
 
 
 def write_scores(stores: list[Path]) -> None:
-    """Write a file per model with the scores of all its stores, sorted.
+    """Write a file per model with the scores of all folders, sorted.
 
-    The solutions under the profile's conditions, those under others (lengths, places,
-    layers), which fewer problems may have, and the answers at once are each kept where
-    they are complete.
+    Three kinds of scores are each limited to complete problems: solutions under the
+    profile's conditions, solutions under others (lengths, positions, layers), which
+    fewer problems may have, and answers without reasoning.
     """
     likelihood = load_profile("families").likelihood
     conditions = [str(condition) for condition in likelihood.conditions]
@@ -132,7 +129,7 @@ def write_scores(stores: list[Path]) -> None:
 
 
 def write_ablations(stores: list[Path]) -> None:
-    """Write a file per model with the scores of ablations of all stores, sorted."""
+    """Write a file per model with the scores of ablations of all folders, sorted."""
     by_model = defaultdict(list)
     for row in _records(stores, "scores"):
         score = {name: row[name] for name in NEXT_TOKEN_FIELDS if name not in LEFT_OUT}
@@ -146,10 +143,11 @@ def write_ablations(stores: list[Path]) -> None:
 
 
 def write_draws(stores: list[Path]) -> None:
-    """Write the drawn answers of all stores, and a file per model with their scores.
+    """Write the sampled answers of all folders, and a file per model with their scores.
 
-    Raises InputError where a model's problems lack an answer, or an answer that decides
-    a score under none and mless: the rest would be a choice of problems.
+    Raises InputError if a problem lacks an answer, or if an answer to a problem with
+    both right and wrong answers lacks its score under none or mless: the other problems
+    alone would be a biased selection.
     """
     drawn = _graded(_records(stores, "completions"))
     scores = _records(stores, "scores")
@@ -179,7 +177,7 @@ def write_draws(stores: list[Path]) -> None:
 
 
 def require_settings(part: str, stores: list[Path]) -> None:
-    """Raise InputError for a store that was made with other settings than the profile
+    """Raise InputError for a folder that was made with other settings than the profile
     has now.
     """
     settings = parts_of_profile(load_profile("families"))[part].recorded()
@@ -194,9 +192,7 @@ def require_settings(part: str, stores: list[Path]) -> None:
 
 
 def record(part: str) -> None:
-    """Record with what settings a part was made: readers compare a profile's with
-    them.
-    """
+    """Record the settings of a part, with which a profile's are compared."""
     settings = parts_of_profile(load_profile("families"))[part].recorded()
     path = FOLDER / RECORDED
     recorded = json.loads(path.read_text()) if path.is_file() else {}
@@ -210,8 +206,8 @@ def _extent(rows: list[dict]) -> str:
 
 
 def _records(stores: list[Path], stem: str) -> list[dict]:
-    """Return the records of files, and of the files of this name in folders, the first
-    of each key.
+    """Return the records of files, and of all files with this stem in folders, the
+    first of each key.
     """
     files = []
     for store in stores:
@@ -220,19 +216,19 @@ def _records(stores: list[Path], stem: str) -> list[dict]:
 
 
 def _with(stores: list[Path], stem: str) -> list[Path]:
-    """Return the folders that hold files of this name."""
+    """Return the folders with files of this stem."""
     return [store for store in stores if any(store.glob(f"{stem}*.jsonl*"))]
 
 
 def _write(path: Path, records: Sequence[dict]) -> None:
-    """Write records so that the same ones give the same bytes."""
+    """Write records as a file whose bytes depend only on them."""
     lines = "".join(json.dumps(record) + "\n" for record in records)
     write_atomically(path, gzip.compress(lines.encode(), mtime=0))
 
 
 def _require_no_loss(part: str, path: Path, records: Sequence[dict]) -> None:
-    """Raise InputError for records of a model that the profile does not name, and where
-    a file has a condition on more problems of one.
+    """Raise InputError for records of a model that the profile does not name, and for
+    fewer problems under a condition than the file has.
     """
     section = load_profile("families").parts[part]
     names = {resolve(spec).name for spec in section.models}
@@ -273,8 +269,8 @@ def _complete(records: list[dict]) -> list[dict]:
 
 
 def _without_rare_conditions(rows: list[dict]) -> list[dict]:
-    """Return the scores without conditions that a run has only just come to: they would
-    leave few problems complete.
+    """Return the scores without conditions that a run has only begun, under which few
+    problems would be complete.
     """
     counts = Counter(row["condition"] for row in rows)
     return [row for row in rows if counts[row["condition"]] >= ENOUGH]
@@ -288,8 +284,9 @@ def _graded(records: list[dict]) -> list[dict]:
 
 
 def _regraded(record: dict, grade: Grade) -> dict:
-    """Return a record with this grade, of the fields that a row has now; the authors'
-    rule as published would need the prompt.
+    """Return a record with this grade and the present fields of a row.
+
+    The authors' rule as published would need the prompt.
     """
     answer = record["answer"]
     response = record["response"]
@@ -306,50 +303,38 @@ def _regraded(record: dict, grade: Grade) -> dict:
 
 
 def main() -> None:
-    """Write what the command line asks for."""
+    """Write the part that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "stores",
-        nargs="*",
-        type=Path,
-        help="folders or files of completions, or of scores",
+        "folders", nargs="*", type=Path, help="folders of runs, or files of them"
     )
     parser.add_argument(
-        "--scores", action="store_true", help="the stores hold scores of `likelihood`"
-    )
-    parser.add_argument(
-        "--draws",
-        action="store_true",
-        help="the stores hold drawn answers and their scores",
-    )
-    parser.add_argument(
-        "--part", default="main", help="of the profile, whose completions these are"
+        "--part",
+        default="main",
+        choices=load_profile("families").parts.keys() - {"draw_scores"},
+        help="of the profile, to which the runs belong; draws include their scores",
     )
     options = parser.parse_args()
     progress.shown = True
-    stores = options.stores
-    if options.scores:
-        require_settings("likelihood", stores)
-        write_scores(stores)
-        record("likelihood")
-    elif options.part == "ablations":
-        require_settings("ablations", stores)
-        write_ablations(stores)
-        record("ablations")
-    elif options.draws:
-        require_settings("draws", _with(stores, "completions"))
-        require_settings("draw_scores", _with(stores, "scores"))
-        write_draws(stores)
-        record("draws")
-        record("draw_scores")
-    elif stores:
-        require_settings(options.part, stores)
-        write_answers(stores, options.part)
-        record(options.part)
-    else:
+    part, folders = options.part, options.folders
+    if not folders:
         profile = load_profile("families")
         write_measurements(profile)
         write_prompts(profile)
+    elif part == "draws":
+        require_settings("draws", _with(folders, "completions"))
+        require_settings("draw_scores", _with(folders, "scores"))
+        write_draws(folders)
+        record("draws")
+        record("draw_scores")
+    else:
+        require_settings(part, folders)
+        writers = {"likelihood": write_scores, "ablations": write_ablations}
+        if part in writers:
+            writers[part](folders)
+        else:
+            write_answers(folders, part)
+        record(part)
 
 
 if __name__ == "__main__":

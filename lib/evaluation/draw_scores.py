@@ -88,8 +88,8 @@ def _drawn(settings: Likelihood, folder: Path) -> Drawn:
         )
     if not (folder / SUMMARY).is_file():
         print(
-            f"{folder} is not whole: what is missing may be what takes long; run its"
-            " command again first",
+            f"{folder} is not complete, and the missing answers may be the longest: run"
+            " its command again first",
             file=sys.stderr,
         )
     problems = sampling_order(every, drawn_with["seed"])[: settings.limit]

@@ -210,7 +210,7 @@ def test_answers_of_an_unfinished_run_are_said_to_be_not_whole(altered, scored, 
     assert "not whole" not in capsys.readouterr().err
     (altered / "summary.json").unlink()
     scored(altered, "none", "mless", folder="again")
-    assert f"{altered} is not whole: what is missing" in capsys.readouterr().err
+    assert f"{altered} is not complete, and" in capsys.readouterr().err
 
 
 def test_scores_are_found_in_a_copy_that_was_set_beside(drawn, scored, tmp_path):
