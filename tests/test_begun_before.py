@@ -16,7 +16,7 @@ from hand_written import keep, record
 
 from lib import evaluation, paths
 from lib.evaluation import likelihood, run
-from lib.files.whole import write_json
+from lib.files.atomic import write_json
 from lib.generation.writer import Completion
 from lib.measurement import networks
 from lib.measurement.datasets import row_of
