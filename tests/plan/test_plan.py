@@ -125,7 +125,7 @@ def test_later_layers_are_planned_for_the_problems_that_go_through_them(small):
     mapped = changed(small, "attention", map_problems=1)
     deep = set(counts(make_plan(mapped))) - set(counts(make_plan(small)))
     assert deep == {("attention", 3, 0)}
-    measure(mapped)
+    measure(mapped, "attention")
     assert not [task for task in make_plan(mapped).tasks if task.part == "attention"]
 
 
