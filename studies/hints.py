@@ -1,4 +1,4 @@
-"""How often the hint, the first sentence of a worked solution, holds the gold answer.
+"""Count how often a hint (the first sentence of a solution) has the gold answer.
 
     python -m studies.hints [PROBLEMS]
 

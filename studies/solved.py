@@ -1,4 +1,4 @@
-"""Whether a likelier worked solution goes with a right answer.
+"""Whether a likelier reference solution goes with a right answer.
 
     python -m studies.solved
 

@@ -172,7 +172,7 @@ STATUSES = frozenset(
 )
 UNDECIDED = "math-verify"
 # A gold answer must be the LaTeX of an answer. These are none: nothing, a missing
-# value, a note to the reader, a worked solution, and a float's text, 1e - 7 in LaTeX.
+# value, a note to the reader, a complete solution, and a float's text, 1e - 7 in LaTeX.
 _UNREADABLE = re.compile(
     r"|[Nn]a[NnTt]|N/?A|n/a|None|null|[Tt]rue|[Ff]alse|TODO|TBD|[-?.]+|[+-]?(?:Infinity|inf)"
     r"|[+-]?\d+[eE][+-]?\d+|[Ss]ee .*|.*(?:####|<<.*>>).*|.*[A-Za-z]{2} .*\\boxed.*",

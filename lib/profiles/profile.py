@@ -51,7 +51,7 @@ class Profile(Settings):
     attention: Attention
     accuracy: Accuracy
     likelihood: Likelihood | None = Field(
-        None, description="which worked solutions are scored; none if null"
+        None, description="which reference solutions are scored; none if null"
     )
     ablations: Likelihood | None = Field(
         None,

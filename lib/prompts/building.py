@@ -20,7 +20,7 @@ from lib.errors import InputError
 from lib.prompts.conditions import (
     FORMATS,
     INSTRUCTION,
-    SOLVED_EXAMPLE,
+    WORKED_EXAMPLE,
     Condition,
     Example,
     Filler,
@@ -89,7 +89,7 @@ def build_prompt(
     parts = {"problem": [len(content) - len(problem), len(content)]}
     if condition.instructed:
         parts = {"instruction": [0, len(INSTRUCTION)], **parts}
-    turns = _turns([*examples, *[SOLVED_EXAMPLE] * condition.example])
+    turns = _turns([*examples, *[WORKED_EXAMPLE] * condition.example])
     baseline = _encode(tokenizer, content, parts, format, turns)
     if condition.inserted == "none":
         return baseline

@@ -70,7 +70,7 @@ RANDOM_LETTERS = " ".join(
 
 
 class Example(Settings):
-    """A solved example in LaTeX that precedes the problem; its solution ends in a
+    """A worked example in LaTeX that precedes the problem; its solution ends in a
     box.
     """
 
@@ -78,8 +78,8 @@ class Example(Settings):
     solution: str
 
 
-# The solved example of the condition `example`.
-SOLVED_EXAMPLE = Example(
+# The worked example of the condition `example`.
+WORKED_EXAMPLE = Example(
     problem=(
         "The perimeter of a rectangle is $34$, and it is $5$ longer than it is wide."
         " What is its area?"
@@ -189,7 +189,7 @@ class Condition(Settings):
     arm: Arm | None = None
     view: View = EVERY_LAYER  # the layers in which the insertion is visible
     visible: Visible | None = None  # the inserted tokens that all layers can see
-    example: bool = False  # whether a solved example precedes the problem
+    example: bool = False  # whether a worked example precedes the problem
     instructed: bool = True  # whether the prompt has the instruction
     # "twice" repeats the problem (arXiv 2512.14982); "hinted" appends the first
     # sentence of its reference solution.

@@ -95,14 +95,14 @@ class Listed(NamedTuple):
 
 AnyProblem = TypeVar("AnyProblem", Problem, Listed)
 
-# Where a sentence of a worked solution ends.
+# Where a sentence of a reference solution ends.
 SENTENCE_END = re.compile(r"(?<=[.!?])\s")
 
 
 def posed(problem: Problem, condition: Condition) -> str:
     """Return a problem's text as a condition puts it.
 
-    Raises InputError where a hint is asked for and there is no worked solution.
+    Raises InputError where a hint is asked for and there is no reference solution.
     """
     if condition.posed == "twice":
         return f"{problem.problem}\n\n{problem.problem}"
@@ -175,7 +175,7 @@ def solved_problems(
     """Return the problems of a source in the order in which a growing sample takes them
     in.
 
-    Raises InputError for one of them that has no worked solution.
+    Raises InputError for one of them that has no reference solution.
     """
     problems = sampling_order(load_problems(source), seed)[:limit]
     for problem in problems:

@@ -28,7 +28,7 @@ from lib.prompts.conditions import (
     INSTRUCTION,
     POSITIONS,
     RANDOM_SENTENCE,
-    SOLVED_EXAMPLE,
+    WORKED_EXAMPLE,
     Example,
 )
 
@@ -381,7 +381,7 @@ letters-middle-3:7 letters:7
 @pytest.mark.parametrize("row", SAME.strip().splitlines())
 def test_conditions_that_change_no_prompt_have_that_of_another(row):
     condition, other = row.split()
-    examples = [SOLVED_EXAMPLE] if condition == "example" else []
+    examples = [WORKED_EXAMPLE] if condition == "example" else []
     found = build_prompt(BYTES, "What is $3$?", condition, format="chat")
     expected = build_prompt(
         BYTES, "What is $3$?", other, format="chat", examples=examples
