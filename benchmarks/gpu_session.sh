@@ -19,9 +19,8 @@ export PYTHONUNBUFFERED=1
 TINY=()
 if [ "${REHEARSE:-}" ]; then
   TINY=(--tiny)
-  MODEL=${MODEL:-demo} DTYPE=float32 PROBLEMS=embedded
-  # Enough for a problem with both right and wrong answers: no other is scored.
-  ASKED=(--limit 12 --samples 2 --max-new-tokens 64)
+  MODEL=${MODEL:-demo} DTYPE=float32 PROBLEMS=$OUT/problems.jsonl
+  ASKED=(--samples 3 --max-new-tokens 24)
 else
   MODEL=${MODEL:-Qwen2.5-Coder-1.5B-Instruct} DTYPE=${DTYPE:-float32} PROBLEMS=${PROBLEMS:-math500}
   ASKED=(--samples 2 --max-new-tokens 1536 --batch-size "${BATCH_SIZE:-256}")
@@ -31,6 +30,13 @@ SCORED=${SCORED:-none,mless,hidden-from-layer-1,arm}
 PARTS_SECONDS=${PARTS_SECONDS:-240} BENCH_SECONDS=${BENCH_SECONDS:-180}
 DRAW_SECONDS=${DRAW_SECONDS:-360} SCORE_SECONDS=${SCORE_SECONDS:-240}
 mkdir -p "$OUT" || exit 1
+if [ "${REHEARSE:-}" ]; then
+  # They name their answers: only problems that are solved and missed are scored, and the demo model solves few others.
+  for n in 1 2 3 4 5 6; do
+    printf '{"unique_id": "%d", "problem": "What is $2 + %d$? It is $\\\\boxed{%d}$ or $\\\\boxed{%d}$.", "answer": "%d"}\n' \
+      $n $n $((n + 2)) $((n + 3)) $((n + 2))
+  done >"$OUT/problems.jsonl"
+fi
 
 for wheel in .whl/*.whl; do
   unpacked=.site/${wheel##*/}.done

@@ -12,6 +12,7 @@ import zipfile
 import pytest
 
 from lib.paths import ROOT
+from lib.prompts.problems import load_problems
 
 # Stands in for Python: notes each command, of which one may fail or hang.
 PYTHON = f"""#!/usr/bin/env bash
@@ -83,7 +84,10 @@ def test_a_rehearsal_leaves_out_what_needs_cuda(session):
     assert session.run(REHEARSE="1") == (0, ["parts", "draws", "scores"])
     parts, draws, _ = session.calls.read_text().splitlines()
     assert parts.endswith("--tiny")
-    assert "--model demo --problems embedded" in draws
+    problems = session.folder / "out" / "problems.jsonl"
+    assert f"--model demo --problems {problems}" in draws
+    first, *_ = load_problems(str(problems))
+    assert first.problem == r"What is $2 + 1$? It is $\boxed{3}$ or $\boxed{4}$."
 
 
 def test_only_answers_go_on_when_their_time_was_up(session):
