@@ -129,8 +129,8 @@ def observed_differences(draws: Draws) -> np.ndarray:
 
 def accuracy_of_estimates(by_problem: np.ndarray, effect: float) -> dict[str, float]:
     """Return how well the mean over problems (S, N) estimates the effect, in points:
-    bias with its own standard error over simulations, root mean squared error, the
-    interval's coverage, and how often it excludes 0, in %.
+    bias and root mean squared error with their own standard errors over simulations,
+    the interval's coverage, and how often it excludes 0, in %.
 
     The mean's variance is that over all problems by N, since they are independent: it
     is known much better than that of the S means.
@@ -139,12 +139,18 @@ def accuracy_of_estimates(by_problem: np.ndarray, effect: float) -> dict[str, fl
     errors = np.array([mean.estimate - effect for mean in found])
     covers = [mean.low <= effect <= mean.high for mean in found]
     excludes_0 = [mean.low > 0 or mean.high < 0 for mean in found]
+    simulations, problems = by_problem.shape
     bias = errors.mean()
+    bias_error = errors.std(ddof=1) / simulations**0.5
+    rmse = np.sqrt(by_problem.var() / problems + bias**2)
+    variance_error = by_problem.var(1).std(ddof=1) / problems / simulations**0.5
+    square_error = np.hypot(variance_error, 2 * bias * bias_error)
     return {
-        "simulations": len(errors),
+        "simulations": simulations,
         "bias": bias,
-        "bias_error": errors.std(ddof=1) / len(errors) ** 0.5,
-        "rmse": np.sqrt(by_problem.var() / by_problem.shape[1] + bias**2),
+        "bias_error": bias_error,
+        "rmse": rmse,
+        "rmse_error": square_error / (2 * rmse),
         "coverage": POINTS * np.mean(covers),
         "excludes_0": POINTS * np.mean(excludes_0),
     }

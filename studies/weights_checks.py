@@ -1,21 +1,22 @@
 """What the checks of importance weights find when answers were not drawn as scored.
 
-    python -m studies.weights_checks [--simulations 120]
+    python -m studies.weights_checks [--simulations 240]
 
 An answer is a path of TOKENS tokens, each out of OPTIONS; two prompts drew it, and a
 third one, of which nothing was drawn, is close to the second, as slashes hidden from
 layer 1 are to slashes. Answers are scored at the temperature 0.6 and in full precision.
 They are drawn so, or at another temperature, with top-p, or with rounding that changes
 log ratios as much as bfloat16 changed the stored ones (studies/results/bfloat16.csv);
-or the scores are rounded instead. Each simulation has the 440 answers to 110 problems
-that the stored number rests on.
+or the scores are rounded instead, or those under the second prompt are all too high by
+the same amount, as if a token of that prompt's texts were missed. Each simulation has
+the 440 answers to 110 problems that the stored number rests on.
 
 Writes studies/results/weights_checks.csv and prints it: a row per way to draw, with the
-mean of the slope and of the third prompt's mean weight; how often the interval of each,
-and of the second prompt's mean weight, excludes 1; how often one of the three does or
-fewer than half of the answers are effective, so that the number is withheld; and the
-bias of the difference between the second and the first prompt, and between the second
-and the third, in points.
+means of the slope and of the mean weights of the second and the third prompt; how often
+the interval of each excludes 1; how often one of the three does or fewer than half of
+the answers are effective, so that the number is withheld; and the bias of the
+difference between the second and the first prompt, and between the second and the
+third, in points, with its standard error over simulations.
 """
 
 import argparse
@@ -52,6 +53,7 @@ class Drawing:
     top_p: float = 1.0
     rounding: float = 0.0  # standard deviation of what it adds to the logits
     rounding_of_scores: float = 0.0
+    offset: float = 0.0  # nats by which scores under the second prompt are too high
 
 
 # Rounding of this size changes log ratios by 0.35 nats on average.
@@ -66,6 +68,8 @@ DRAWINGS = {
     "rounding as of bfloat16": Drawing(rounding=BFLOAT16),
     "twice that rounding": Drawing(rounding=2 * BFLOAT16),
     "scores rounded as of bfloat16": Drawing(rounding_of_scores=BFLOAT16),
+    "scores of one prompt 0.3 nats too high": Drawing(offset=0.3),
+    "scores of one prompt 1 nat too high": Drawing(offset=1.0),
 }
 
 
@@ -85,14 +89,19 @@ def draw(drawing: Drawing, simulations: int, rng: np.random.Generator) -> Paths:
     problem = np.repeat(np.arange(PROBLEMS), 2 * EACH)
     drawn_from = np.tile(np.repeat([0, 1], EACH), PROBLEMS)
     shape = (simulations, len(problem), TOKENS, OPTIONS)
-    logits = LOGITS * rng.normal(size=shape)
-    goodness = rng.normal(size=shape)
-    change = GAIN * goodness + (1 - GAIN**2) ** 0.5 * rng.normal(size=shape)
-    second = logits + CHANGE * change
-    third = second + CHANGE_OF_THIRD * rng.normal(size=shape)
+    # A generator of its own, so that every way to draw has the same other numbers.
+    (of_rounding,) = rng.spawn(1)
+    logits = LOGITS * _normal(shape, rng)
+    goodness = _normal(shape, rng)
+    second = logits + CHANGE * GAIN * goodness
+    second += CHANGE * (1 - GAIN**2) ** 0.5 * _normal(shape, rng)
+    third = second + CHANGE_OF_THIRD * _normal(shape, rng)
     prompts = np.stack([logits, second, third])
-    drawing_logits = prompts[:2] + drawing.rounding * rng.normal(size=(2, *shape))
-    prompts += drawing.rounding_of_scores * rng.normal(size=prompts.shape)
+    drawing_logits = prompts[:2].copy()
+    if drawing.rounding:
+        drawing_logits += drawing.rounding * _normal((2, *shape), of_rounding)
+    if drawing.rounding_of_scores:
+        prompts += drawing.rounding_of_scores * _normal(prompts.shape, of_rounding)
 
     of_own = np.where(drawn_from[:, None, None] == 0, *drawing_logits)
     token = _chosen(of_own / drawing.temperature, drawing.top_p, rng)[..., None]
@@ -100,11 +109,15 @@ def draw(drawing: Drawing, simulations: int, rng: np.random.Generator) -> Paths:
     found = np.take_along_axis(goodness, token, -1)[..., 0].mean(-1)
     return Paths(
         found > hard,
-        _log_p(prompts / TEMPERATURE, token),
+        np.add(_log_p(prompts / TEMPERATURE, token), [0, drawing.offset, 0]),
         _log_p(drawing_logits / TEMPERATURE, token),
         drawn_from,
         problem,
     )
+
+
+def _normal(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    return rng.standard_normal(shape, dtype=np.float32)  # twice as fast as float64
 
 
 def _chosen(logits: np.ndarray, top_p: float, rng: np.random.Generator) -> np.ndarray:
@@ -115,15 +128,16 @@ def _chosen(logits: np.ndarray, top_p: float, rng: np.random.Generator) -> np.nd
         kept = (before < top_p).sum(-1, keepdims=True)
         least = np.take_along_axis(-np.sort(-logits, -1), kept - 1, -1)
         logits = np.where(logits >= least, logits, -np.inf)
-    return (logits + rng.gumbel(size=logits.shape)).argmax(-1)
+    waiting = rng.standard_exponential(logits.shape, dtype=np.float32)
+    return (logits - np.log(waiting.clip(1e-30))).argmax(-1)  # Gumbel's noise
 
 
 def _log_p(logits: np.ndarray, token: np.ndarray) -> np.ndarray:
     """Return log p of the tokens (S, N, prompts), from logits (prompts, S, N, ...)."""
     at = np.broadcast_to(token, (len(logits), *token.shape))
     chosen = np.take_along_axis(logits, at, -1)[..., 0]
-    totals = scipy.special.logsumexp(logits, axis=-1)
-    return np.moveaxis((chosen - totals).sum(-1), 0, -1)
+    totals = np.log(np.exp(logits).sum(-1))  # of logits far below what overflows
+    return np.moveaxis((chosen - totals).sum(-1, dtype=float), 0, -1)
 
 
 def is_withheld(pair: AccuracyDifference, third: AccuracyDifference) -> bool:
@@ -140,40 +154,44 @@ def excludes_1(check: MeanInterval) -> bool:
     return check.low > 1 or check.high < 1
 
 
-def row(name: str, simulations: int) -> dict:
-    """Return what the checks say of one way to draw, and how far off the estimate is.
-
-    The bias is against the same estimates of answers that are drawn as scored, and is
-    filled in from their row.
-    """
+def simulated(name: str, simulations: int) -> pd.DataFrame:
+    """Return what the checks say in each simulation of one way to draw."""
     rng = np.random.default_rng(0)
-    told, changes, spreads = [], [], []
+    rows = []
     for _ in range(max(simulations // AT_ONCE, 1)):
         paths = draw(DRAWINGS[name], min(simulations, AT_ONCE), rng)
-        scored, rounded = paths.log_p, paths.rounded
-        changes.append(np.abs(np.diff(scored[..., :2] - rounded, axis=-1)).mean())
-        spreads.append(np.diff(scored[..., :2], axis=-1).std())
-        told += [_checked(paths, at) for at in range(len(scored))]
-    means = pd.DataFrame(told).mean().to_dict()
-    return {
-        "drawn": name,
-        "simulations": len(told),
-        "spread": np.mean(spreads),
-        "rounding": np.mean(changes),
-        **means,
-    }
+        rows += [_checked(paths, at) for at in range(len(paths.log_p))]
+    return pd.DataFrame(rows)
+
+
+def row(name: str, found: pd.DataFrame, as_scored: pd.DataFrame) -> dict:
+    """Return the means over simulations, and how far off the estimates are.
+
+    The bias is against the same simulations if their answers are drawn as scored.
+    """
+    numbers = {"drawn": name, "simulations": len(found)} | found.mean().to_dict()
+    for points in ("points", "points_third"):
+        missed = found[points] - as_scored[points]
+        bias = points.replace("points", "bias")
+        numbers[bias] = missed.mean()
+        numbers[f"{bias}_error"] = missed.sem()
+    return numbers
 
 
 def _checked(paths: Paths, at: int) -> dict:
     """Return what the checks of one simulation say."""
     log_p = paths.log_p[at]
+    ratio, of_drawing = np.diff(log_p[:, :2]), np.diff(paths.rounded[at])
     drawn = (paths.right[at], log_p[:, :2], paths.drawn_from, paths.problem)
     pair = accuracy_difference(*drawn)
     third = accuracy_difference(*drawn, log_p_compared=log_p[:, [2, 1]])
     return {
+        "spread": ratio.std(),
+        "rounding": np.abs(ratio - of_drawing).mean(),
         "effective": pair.effective_sample_size / pair.mixed_answers,
         "slope": pair.slope.estimate,
         "slope_excludes_1": POINTS * excludes_1(pair.slope),
+        "second_mean": pair.mean_weights[1].estimate,
         "second_excludes_1": POINTS * excludes_1(pair.mean_weights[1]),
         "third_mean": third.mean_weights[0].estimate,
         "third_excludes_1": POINTS * excludes_1(third.mean_weights[0]),
@@ -186,12 +204,11 @@ def _checked(paths: Paths, at: int) -> dict:
 def main() -> None:
     """Simulate every way to draw."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--simulations", type=int, default=120)
+    parser.add_argument("--simulations", type=int, default=240)
     simulations = parser.parse_args().simulations
-    table = pd.DataFrame([row(name, simulations) for name in DRAWINGS])
-    for points in ("points", "points_third"):
-        table[points.replace("points", "bias")] = table[points] - table[points].iloc[0]
-    keep(RESULTS / "weights_checks.csv", table)
+    found = {name: simulated(name, simulations) for name in DRAWINGS}
+    table = [row(name, each, found["as scored"]) for name, each in found.items()]
+    keep(RESULTS / "weights_checks.csv", pd.DataFrame(table))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ studies/simulated.py says. Writes studies/results/weights_rivals.csv and prints 
 row per way and number of answers to a problem, with the number of problems that it can
 afford, its root mean squared error in points at two true effects, its bias and coverage
 at the larger one, and how many times as much paired counting would cost for the same
-error.
+error (`worth`, with its standard error over simulations).
 """
 
 import argparse
@@ -51,7 +51,7 @@ def row(name: str, each: int, budget: float, simulations: int) -> dict:
     small, large = (
         simulated(way, each, count, effect, simulations) for effect in EFFECTS
     )
-    kept = ("rmse", "bias", "bias_error", "coverage", "simulations")
+    kept = ("rmse", "rmse_error", "bias", "bias_error", "coverage", "simulations")
     return {
         "way": name,
         "answers": 2 * each,
@@ -72,6 +72,10 @@ def main() -> None:
     table = pd.DataFrame([row(*case, budget, simulations) for case in cases])
     pairs = table[table["way"] == "paired counting"].iloc[0]
     table["worth"] = (pairs["rmse"] / table["rmse"]) ** 2
+    relative = table["rmse_error"] / table["rmse"]
+    of_both = np.hypot(relative, pairs["rmse_error"] / pairs["rmse"])
+    table["worth_error"] = 2 * table["worth"] * of_both
+    table.loc[pairs.name, "worth_error"] = 0.0  # counting, compared with itself
     keep(RESULTS / "weights_rivals.csv", table)
 
 

@@ -1,5 +1,5 @@
-"""The importance-weighted difference in accuracy: its laws, and what it says of answers
-that are drawn with probabilities that are known.
+"""The importance-weighted difference in accuracy: its properties, and what it says of
+answers that are drawn with probabilities that are known.
 """
 
 import ast
@@ -89,32 +89,64 @@ def test_the_order_of_answers_and_the_names_of_problems_change_nothing(sample, s
     assert_equal(accuracy_difference(**shuffled), result)
 
 
-@given(samples, st.integers(0, 10**6))
-def test_a_problem_put_twice_counts_twice(sample, seed):
-    result = accuracy_difference(**sample)
-    every = np.unique(sample["problem"])
-    (one,) = np.random.default_rng(seed).choice(every, 1)
-    is_one = sample["problem"] == one
-    alone = accuracy_difference(**{name: a[is_one] for name, a in sample.items()})
-    copies = {name: np.concatenate([a, a[is_one]]) for name, a in sample.items()}
-    copies["problem"][-is_one.sum() :] = -1
-    total = len(every) * result.difference.estimate + alone.difference.estimate
-    twice = accuracy_difference(**copies).difference.estimate
-    assert twice == pytest.approx(total / (len(every) + 1), abs=1e-9)
+def copied(sample, ids):
+    """Return the answers twice, the second time as answers to problems of these ids."""
+    twice = {name: np.concatenate([a, a]) for name, a in sample.items()}
+    twice["problem"][len(ids) :] = ids
+    return twice
 
 
 @given(samples)
-def test_every_problem_put_twice_keeps_the_estimate_and_doubles_the_sample(sample):
+def test_answers_with_the_same_id_are_of_one_problem(sample):
     result = accuracy_difference(**sample)
-    twice = {name: np.concatenate([a, a]) for name, a in sample.items()}
-    half = len(sample["problem"])
-    twice["problem"][half:] += 1000
-    doubled = accuracy_difference(**twice)
+    twice = accuracy_difference(**copied(sample, sample["problem"]))
+    assert twice.problems == result.problems
+    assert twice.mixed_problems == result.mixed_problems
+    assert twice.mixed_answers == 2 * result.mixed_answers
+
+
+@given(samples)
+def test_a_copy_under_a_new_id_is_taken_as_another_problem(sample):
+    # It narrows the interval without information: duplicates have to be removed.
+    result = accuracy_difference(**sample)
+    twice = accuracy_difference(**copied(sample, sample["problem"] + 1000))
     size = result.effective_sample_size
-    assert doubled.effective_sample_size == pytest.approx(2 * size)
-    assert doubled.mixed_answers == 2 * result.mixed_answers
-    old, new = result.difference, doubled.difference
+    assert twice.effective_sample_size == pytest.approx(2 * size)
+    old, new = result.difference, twice.difference
     assert new.estimate == pytest.approx(old.estimate, abs=1e-9)
+    if old.error > 0:
+        n = result.problems
+        narrower = ((n - 1) / (2 * n - 1)) ** 0.5
+        assert new.error == pytest.approx(narrower * old.error)
+
+
+@given(samples)
+def test_prompts_without_a_text_in_common_give_the_counted_difference(sample):
+    apart = np.where(sample["drawn_from"] == 1, 1000.0, -1000.0)
+    sample["log_p"] = np.stack([-apart, apart], axis=1)
+    result = accuracy_difference(**sample)
+    second = sample["drawn_from"] == 1
+    counted = sample["right"][second].mean() - sample["right"][~second].mean()
+    assert result.difference.estimate == pytest.approx(100 * counted, abs=1e-9)
+    # No sample of the prompts that drew it has a smaller effective size.
+    assert result.effective_sample_size == pytest.approx(result.mixed_answers / 2)
+
+
+def with_mixed(count, problems=30):
+    """Return answers to problems of which so many have both right and wrong ones."""
+    sample = drawn(problems, each=2, seed=5)
+    is_mixed = sample["problem"] < count
+    return sample | {"right": np.tile([1, 0, 1, 1], problems) * is_mixed}
+
+
+@pytest.mark.parametrize("count", [0, 1, 9, 10, 30])
+def test_too_few_problems_with_both_right_and_wrong_answers_have_no_interval(count):
+    result = accuracy_difference(**with_mixed(count))
+    found = result.difference
+    assert result.mixed_problems == count
+    assert np.isfinite(found.estimate)
+    has_interval = np.isfinite([found.low, found.high, found.error])
+    assert has_interval.tolist() == 3 * [count >= 10]
 
 
 def test_the_difference_is_found_and_its_checks_pass():
@@ -133,6 +165,24 @@ def test_draws_from_another_temperature_are_found_by_the_slope():
     sample = drawn(problems=400, each=2, seed=0)
     sample["log_p"] = sample["log_p"] * 2
     assert accuracy_difference(**sample).slope.high < 0.7
+
+
+def test_an_error_of_all_scores_under_one_prompt_is_found_by_the_mean_weight():
+    sample = drawn(problems=400, each=2, seed=0)
+    right = accuracy_difference(**sample)
+    sample["log_p"] = sample["log_p"] + [0, 1]
+    wrong = accuracy_difference(**sample)
+    # The slope does not depend on a constant.
+    assert wrong.slope.estimate == pytest.approx(right.slope.estimate)
+    first, second = wrong.mean_weights
+    assert first.high < 1 < second.low
+    assert first.estimate + second.estimate == pytest.approx(2)
+
+
+def test_a_slope_that_newtons_method_does_not_find_is_unknown(monkeypatch):
+    sample = drawn(problems=40, each=2, seed=0)
+    monkeypatch.setattr(importance_weighting, "MOST_STEPS", 2)
+    assert np.isnan(astuple(accuracy_difference(**sample).slope)).all()
 
 
 def test_other_prompts_are_compared_by_the_same_answers():
@@ -173,10 +223,11 @@ def test_the_interval_is_that_of_the_project_for_independent_problems():
         width = theirs.high - theirs.low
         assert ours.low == pytest.approx(theirs.low, abs=1e-4 * width)
         assert ours.high == pytest.approx(theirs.high, abs=1e-4 * width)
+        assert ours.error == pytest.approx(theirs.error)
     for n in (19, 20):
         values = np.full(n, 3.0)
         ours, theirs = mean_interval(values), interval(values)
-        expected = (theirs.estimate, theirs.low, theirs.high)
+        expected = (theirs.estimate, theirs.low, theirs.high, float(theirs.error))
         assert astuple(ours) == pytest.approx(expected, nan_ok=True)
 
 

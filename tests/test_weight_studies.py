@@ -14,6 +14,7 @@ from studies import (
     simulated,
     weights_checks,
     weights_coverage,
+    weights_few,
     weights_figure,
     weights_rivals,
 )
@@ -53,6 +54,25 @@ def test_weights_are_unbiased_and_cover_the_effect_on_new_problems():
     assert 90 < weights["coverage"] < 99
     assert weights["rmse"] < 0.7 * counting["rmse"]
     assert weights["excludes_0"] > counting["excludes_0"]
+
+
+def test_errors_of_a_study_are_those_over_simulations():
+    by_problem = np.random.default_rng(0).normal(1, 20, (4000, 50))
+    found = simulated.accuracy_of_estimates(by_problem, effect=1)
+    assert found["rmse"] == pytest.approx(20 / 50**0.5, rel=0.01)
+    # The standard error of a variance of normal numbers, and of its root.
+    assert found["rmse_error"] / found["rmse"] == pytest.approx(
+        (2 / by_problem.size) ** 0.5 / 2, rel=0.1
+    )
+
+
+def test_intervals_cover_the_truth_less_often_with_one_or_two_mixed_problems():
+    table = weights_few.table([weights_few.sampled(n, 300) for n in (20, 60)])
+    few, enough = table.iloc[1], table[table["fewest"] >= 10]
+    assert (few["fewest"], few["most"]) == (1, 2)
+    assert few["coverage"] < 88
+    assert (enough["coverage"] > 90).all()
+    assert table["simulations"].sum() == 600
 
 
 UNBIASED = ["this method", "paired counting", "answers of one prompt alone"]
@@ -106,20 +126,35 @@ def test_a_way_that_costs_more_has_fewer_problems():
     assert counts == [round(500 / cost) for cost in costs]
 
 
+def checked(name, simulations=20):
+    as_scored = weights_checks.simulated("as scored", simulations)
+    found = weights_checks.simulated(name, simulations)
+    return weights_checks.row(name, found, as_scored)
+
+
 def test_the_checks_of_a_simulation_find_another_temperature_and_pass_the_right_one():
-    right, hot = (
-        weights_checks.row(name, simulations=20)
-        for name in ("as scored", "temperature 1")
-    )
+    right, hot = checked("as scored"), checked("temperature 1")
     assert right["slope"] == pytest.approx(1, abs=0.1)
     assert hot["slope"] == pytest.approx(0.6, abs=0.1)
     assert right["withheld"] < 40 < 90 < hot["withheld"]
+    assert (right["bias"], right["bias_error"]) == (0, 0)
+    assert abs(hot["bias"]) < 4 * hot["bias_error"] + 0.5
+
+
+def test_an_error_of_one_prompts_scores_moves_the_mean_weight_and_not_the_slope():
+    wrong = checked("scores of one prompt 1 nat too high")
+    assert wrong["slope"] == pytest.approx(checked("as scored")["slope"])
+    assert wrong["rounding"] == pytest.approx(1)
+    assert wrong["second_mean"] > 1.2
+    assert wrong["second_excludes_1"] == wrong["withheld"] == 100
 
 
 def test_rounding_is_as_large_as_that_of_the_stored_scores():
     stored = pd.read_csv(mean_weight.RESULTS / "bfloat16.csv")
-    rounded = weights_checks.row("rounding as of bfloat16", simulations=3)
-    assert rounded["rounding"] == pytest.approx(stored.ratio_change.mean(), abs=0.03)
+    rounded = weights_checks.simulated("rounding as of bfloat16", simulations=3)
+    assert rounded["rounding"].mean() == pytest.approx(
+        stored.ratio_change.mean(), abs=0.03
+    )
 
 
 def test_top_p_keeps_the_likeliest_tokens():

@@ -21,8 +21,10 @@ contribute a difference of 0, so their answers need no log-likelihoods.
     table = pass_rate_table(draws, [("mless", "none")])  # in points, per model
 
 Importance weighting is more precise than comparing the halves as long as both
-conditions give the answers similar likelihoods. If the effective sample size is too
-small, no weighted estimate is reported. `pass_rate_table` has the diagnostics.
+conditions give the answers similar likelihoods, and never much less precise. A
+condition under which no answer was sampled may have a few large weights. If its
+effective sample size is too small, no weighted estimate is reported. `pass_rate_table`
+has the diagnostics.
 """
 
 from collections.abc import Sequence
@@ -34,17 +36,20 @@ from lib.errors import InputError
 from lib.evaluation.answer_tables import mean_and_ends
 from lib.profiles import HALVES
 from lib.statistics import importance_weighting
+from lib.statistics.importance_weighting import MIN_MIXED_PROBLEMS
 from lib.statistics.intervals import POINTS, interval
 
 # The pair under both of which answers are sampled, so that their pass rates can also be
 # compared without weights.
 SAMPLED_PAIR = ("mless", "none")
 # The smallest accepted effective sample size, as a share of the answers to mixed
-# problems. In simulations with 20 to 240 mixed problems and heavy-tailed log ratios,
-# 95 % intervals covered the true difference in 92 to 98 % of runs at a share of 1/2, in
-# 90 to 95 % at 1/3 and in 80 % at 1/10. The standard deviation of the log ratios could
-# not replace this limit: at 0.8 nats the coverage was 81 % with these ratios and 97 %
-# with normal ones.
+# problems, under a condition that sampled none of them. Weights under the sampled
+# conditions are at most 2 and average 1, so that they have about this share or more. In
+# simulations with 20 to 240 mixed problems and heavy-tailed log ratios, 95 % intervals
+# covered the true difference in 92 to 98 % of runs at a share of 1/2, in 90 to 95 % at
+# 1/3 and in 80 % at 1/10. The standard deviation of the log ratios could not replace
+# this limit: at 0.8 nats the coverage was 81 % with these ratios and 97 % with normal
+# ones.
 MIN_EFFECTIVE_SHARE = 0.5
 DRAW_FIELDS = ["model", "problem_id", "drawn_under", "sample", "right", "finish_reason"]
 POINT_ENDS = ["points", "low", "high"]
@@ -101,8 +106,9 @@ def checked_weighted_differences(
     draws: rows of one model from `scored_draws`. Only problems with equally many
     answers in both halves, and at least two in each, are used. Raises InputError if
     there is no such problem, if an answer to a mixed problem has no log-likelihood
-    (because leaving it out would select problems), or if the effective sample size is
-    below MIN_EFFECTIVE_SHARE of the answers to mixed problems.
+    (because leaving it out would select problems), if fewer problems are mixed than an
+    interval needs, or if the effective sample size under a condition that sampled
+    nothing is below MIN_EFFECTIVE_SHARE of the answers to mixed problems.
     """
     draws = _balanced(draws)
     if draws.empty:
@@ -115,8 +121,14 @@ def checked_weighted_differences(
             f"{unscored} answers to problems with both right and wrong answers have no"
             f" log-likelihood under {treatment} or {reference}: score them under both"
         )
-    effective = importance_weighting.effective_sample_size(log_weights.to_numpy())
-    if effective < MIN_EFFECTIVE_SHARE * len(log_weights):
+    mixed_problems = draws["problem_id"][log_weights.index].nunique()
+    if mixed_problems < MIN_MIXED_PROBLEMS:
+        raise InputError(
+            f"{mixed_problems} problems have both right and wrong answers: an interval"
+            f" needs {MIN_MIXED_PROBLEMS}, so answer more problems"
+        )
+    if _is_too_uneven(log_weights):
+        effective = importance_weighting.effective_sample_size(log_weights.to_numpy())
         raise InputError(
             f"the importance weights for {treatment} minus {reference} are too uneven:"
             f" the effective sample size is {effective:.0f} of {len(log_weights)}"
@@ -163,8 +175,9 @@ def pass_rate_table(
     reference), unless an answer to a mixed problem has no log-likelihood under one of
     the pair.
 
-    - points: mean of `weighted_differences`; NaN if the effective sample size is below
-      MIN_EFFECTIVE_SHARE
+    - points: mean of `weighted_differences`; NaN if the effective sample size under a
+      condition that sampled nothing is below MIN_EFFECTIVE_SHARE. Its interval is NaN
+      if fewer problems are mixed than an interval needs
     - n, mixed_problems: number of problems, and of those that are mixed
     - mixed_answers: number of answers to the mixed problems
     - effective_sample_size: Kish's, (sum of weights)² / (sum of squared weights), of
@@ -214,12 +227,26 @@ def _estimates(
     row: dict[str, object] = {"effective_sample_size": effective}
     row["largest_weight"] = float(largest)
     row["log_ratio_sd"] = float(np.nan_to_num(log_ratio_sd))
-    if effective >= MIN_EFFECTIVE_SHARE * len(log_weights):
+    if not _is_too_uneven(log_weights):
         points = weighted_differences(draws, treatment, reference)
         row |= mean_and_ends(POINT_ENDS, points, "mean")
+        mixed = draws[is_mixed(draws)]
+        if mixed["problem_id"].nunique() < MIN_MIXED_PROBLEMS:
+            row |= dict.fromkeys(POINT_ENDS[1:], np.nan)
     if (treatment, reference) == SAMPLED_PAIR:
         row |= mean_and_ends(OBSERVED_ENDS, observed_differences(draws), "mean")
     return row
+
+
+def _is_too_uneven(log_weights: pd.DataFrame) -> bool:
+    """Return whether too few answers are effective under a condition that sampled none.
+
+    Between the sampled conditions the estimate is at worst that of counting.
+    """
+    if set(log_weights).issubset(HALVES):
+        return False
+    effective = importance_weighting.effective_sample_size(log_weights.to_numpy())
+    return effective < MIN_EFFECTIVE_SHARE * len(log_weights)
 
 
 def calibration_slope(draws: pd.DataFrame) -> tuple[float, float, float]:

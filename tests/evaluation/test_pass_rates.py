@@ -16,6 +16,7 @@ from lib.evaluation.pass_rates import (
     observed_differences,
     pass_rate_table,
     scored_draws,
+    weighted_differences,
 )
 
 HALVES = ["none", "none", "mless", "mless"]
@@ -65,7 +66,7 @@ def test_four_answers_are_weighted_as_by_hand():
     # answers' pass rate is (0 + 1) / 2 of the first and (1 + 1/2) / 2 of the third.
     first = (1 - 1 / 2) * (2 / 3 - 4 / 3)
     third = (1 - 3 / 4) * (4 / 3 - 2 / 3)
-    points = checked_weighted_differences(four_draws("a"), *SLASHES)
+    points = weighted_differences(four_draws("a"), *SLASHES)
     assert points["a"] == pytest.approx(100 * (first + third) / 4)
     # One of two is right under none, and both under mless.
     assert observed_differences(four_draws("a"))["a"] == 50
@@ -77,7 +78,7 @@ def test_a_row_has_diagnostics_whether_or_not_agreeing_answers_are_scored(scored
     if not scored:
         agreed[list(FOUR)] = np.nan
     draws = pd.concat([four_draws("a", "b"), agreed])
-    points = checked_weighted_differences(draws, *SLASHES)
+    points = weighted_differences(draws, *SLASHES)
     row = row_of(draws)
     # What all answers to a problem agree on is multiplied by 0.
     assert points["c"] == 0
@@ -161,26 +162,58 @@ def test_problems_of_a_single_template_have_no_interval():
     assert np.isnan([row["low"], row["observed_low"]]).all()
 
 
-@pytest.mark.parametrize("effective, is_reported", [(11, True), (9, False)])
+def uneven(effective, condition):
+    """Return forty answers, so many of which have nearly all of the weight under a
+    condition.
+    """
+    draws = four_draws(*"abcdefghij", **dict.fromkeys(FOUR, 0.0))
+    draws[condition] = [0.0] * effective + [-50.0] * (40 - effective)
+    return draws
+
+
+@pytest.mark.parametrize("effective, is_reported", [(21, True), (19, False)])
 def test_no_weighted_estimate_if_the_effective_sample_size_is_below_half(
     effective, is_reported
 ):
-    # So many of twenty answers have weight 1 under mless, the others have almost 0.
-    draws = four_draws(*"abcde", none=0.0)
-    draws["mless"] = [0.0] * effective + [-50.0] * (20 - effective)
-    row = row_of(draws)
+    draws = uneven(effective, "layer-1-only")
+    pair = ("layer-1-only", "none")
+    row = row_of(draws, pair)
     assert row["effective_sample_size"] == pytest.approx(effective)
     points = [row[name] for name in ("points", "low", "high")]
     assert np.isnan(points).all() != is_reported
-    assert row["observed"] == 50
     if not is_reported:
-        with pytest.raises(InputError, match="for mless minus none are too uneven"):
+        with pytest.raises(InputError, match="layer-1-only minus none are too uneven"):
+            checked_weighted_differences(draws, *pair)
+
+
+def test_the_conditions_that_sampled_the_answers_are_always_compared():
+    # At worst the weighted estimate is that of counting.
+    draws = uneven(19, "mless")
+    row = row_of(draws)
+    assert row["effective_sample_size"] < 20
+    assert np.isfinite([row["points"], row["low"]]).all()
+    assert checked_weighted_differences(draws, *SLASHES).mean() == row["points"]
+
+
+@pytest.mark.parametrize("mixed, has_interval", [(9, False), (10, True)])
+def test_too_few_mixed_problems_have_no_interval(mixed, has_interval):
+    agreed = four_draws(*(f"right {number}" for number in range(20)), right=True)
+    draws = pd.concat([four_draws(*range(mixed)), agreed], ignore_index=True)
+    rng = np.random.default_rng(0)
+    draws["mless"] += rng.normal(0, 0.1, len(draws))
+    row = row_of(draws)
+    assert row["mixed_problems"] == mixed
+    assert np.isfinite(row["points"])
+    assert np.isfinite([row["low"], row["high"]]).tolist() == 2 * [has_interval]
+    if not has_interval:
+        few = "9 problems have both right and wrong answers: an interval needs 10"
+        with pytest.raises(InputError, match=few):
             checked_weighted_differences(draws, *SLASHES)
 
 
 def test_the_difference_is_zero_if_all_answers_to_each_problem_agree():
     draws = four_draws("a", "b", right=True, **dict.fromkeys(FOUR, np.nan))
-    assert checked_weighted_differences(draws, *SLASHES).tolist() == [0, 0]
+    assert weighted_differences(draws, *SLASHES).tolist() == [0, 0]
     row = row_of(draws)
     assert (row["n"], row["mixed_problems"], row["points"]) == (2, 0, 0)
 
@@ -207,9 +240,10 @@ def test_incomplete_draws_are_refused_and_have_no_row(change, message, treatment
 
 
 def test_a_problem_with_one_answer_of_a_half_is_left_out():
-    draws = four_draws("a", "b").drop(index=3)
-    assert list(checked_weighted_differences(draws, *SLASHES).index) == ["b"]
-    assert row_of(draws)["n"] == 1
+    draws = four_draws(*"abcdefghijk").drop(index=3)
+    differences = checked_weighted_differences(draws, *SLASHES)
+    assert list(differences.index) == list("bcdefghijk")
+    assert row_of(draws)["n"] == 10
 
 
 def test_answers_are_joined_with_their_scores_by_key():
