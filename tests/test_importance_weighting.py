@@ -206,8 +206,10 @@ def test_answers_to_problems_that_are_all_right_or_all_wrong_need_no_likelihood(
     rate = np.bincount(sample["problem"], sample["right"]) / 4
     agrees = np.isin(rate, (0, 1))[sample["problem"]]
     assert 0 < agrees.sum() < len(agrees)
-    sample["log_p"][agrees] = np.nan
+    sample["log_p"][agrees, 0] = np.nan
     without = accuracy_difference(**sample)
+    others = {name: values[~agrees] for name, values in sample.items()}
+    assert without.slope == accuracy_difference(**others).slope
     assert without.difference == result.difference
     assert without.effective_sample_size == result.effective_sample_size
     sample["log_p"][np.argmin(agrees)] = np.nan
