@@ -9,8 +9,6 @@ import re
 import signal
 import sys
 from collections import Counter
-from pathlib import Path
-from typing import Annotated
 
 NOT_HERE = (
     "{} is not installed here: run `make install` once, then .venv/bin/python -m lib"
@@ -20,10 +18,8 @@ UNIX = ("fcntl", "resource")
 NO_UNIX = "this system lacks {}, which Unix has: on Windows run it in WSL"
 
 try:
-    from pydantic import AfterValidator, Field, NonNegativeInt
-
     from lib import paths, progress
-    from lib.errors import InputError, PartlyDone, Settings
+    from lib.errors import InputError, PartlyDone
     from lib.profiles import (
         HALVES,
         Accuracy,
@@ -34,7 +30,16 @@ try:
         check_accuracy,
         profile_with_overrides,
     )
-    from lib.profiles.options import Command, Parser, arguments_of, parser_of
+    from lib.profiles.options import (
+        Command,
+        EvaluateOptions,
+        GradeOptions,
+        LikelihoodOptions,
+        NotebookOptions,
+        Parser,
+        arguments_of,
+        parser_of,
+    )
     from lib.prompts.conditions import Filler
 except ModuleNotFoundError as error:
     sys.exit(
@@ -42,58 +47,6 @@ except ModuleNotFoundError as error:
     )
 except ImportError as error:  # the repository's data is missing
     sys.exit(f"error: {error}")
-
-# A shell leaves --out=~/runs as it is.
-AnyPath = Annotated[Path, AfterValidator(lambda path: Path(os.path.expanduser(path)))]
-
-
-class NotebookOptions(Settings):
-    """The notebooks to run."""
-
-    only: list[str] = Field([], description="notebooks by number, such as 01,02")
-    fresh: bool = Field(False, description="start over instead of continuing")
-
-
-class RunOptions(Settings):
-    """The folder of a single run, and the seed of its draws."""
-
-    out: AnyPath = Field(
-        description="folder for completions.jsonl or scores.jsonl; a run that is"
-        " started again with the same folder continues"
-    )
-    seed: NonNegativeInt = Field(
-        0, description="random draws repeat with the same seed"
-    )
-
-
-class EvaluateOptions(RunOptions):
-    """The options of `evaluate` in addition to the fields of Accuracy."""
-
-    shard: str = Field(
-        "1/1", description="i/n: the i-th of n equal parts, for job arrays"
-    )
-
-
-class LikelihoodOptions(RunOptions):
-    """The options of `likelihood` in addition to the fields of Likelihood."""
-
-    answers: AnyPath | None = Field(
-        None,
-        description="folder of sampled answers, which are scored instead of solutions"
-        " at the temperature they were drawn with",
-    )
-
-
-class GradeOptions(Settings):
-    """The file to grade, and its fields."""
-
-    file: AnyPath = Field(description="JSONL, a row per completion")
-    answer: str = Field(
-        "answer", description="field of the gold answer, LaTeX: doc.answer of lm-eval"
-    )
-    response: str = Field(
-        "response", description="field of the response: resps.0.0 of lm-eval"
-    )
 
 
 def reproduce(overrides: Overrides, options: NotebookOptions) -> None:

@@ -1,17 +1,16 @@
-"""The parts of a profile that are answered or scored: what of them is stored, and the
-rest computed.
+"""The answers and scores of a profile, part by part: read the stored rows, and compute
+the missing ones.
 
     parts = parts_of_profile(profile)
-    parts["fillers"].stored()    # a DataFrame of the rows that there are
-    parts["fillers"].complete()  # of all rows; what is missing is answered now
+    parts["fillers"].stored()    # a DataFrame of the stored rows
+    parts["fillers"].complete()  # a DataFrame of all rows; missing ones are made now
     answers(profile, "fillers")  # the same, for a profile that may lack the part
 
-A part's rows come from a whole run in results/, else from the repository, else from
-what the run in results/ has so far. The repository's rows are enough for a part that
-asks for a smaller sample, fewer conditions or fewer models. A run computes no row that
-the repository or the profile's larger run has under its key. Rows that were made with
-other settings than the profile's are refused. Stored rows are read without the
-libraries that run a network.
+A part's rows come from a complete run in results/, else from the repository, else from
+an incomplete run in results/. The repository's rows suffice for a smaller sample, fewer
+conditions or fewer models. A run computes no row that the repository or the profile's
+larger run has under its key. Rows that were made with other settings than the profile's
+are refused. Stored rows are read without the libraries that run a network.
 """
 
 import json
@@ -38,7 +37,7 @@ from lib.models.names import resolve
 from lib.profiles import Accuracy, Profile
 from lib.prompts.problems import is_within, sample_ids
 
-# What the repository's rows of each part were made with, beside them.
+# The file with the settings of the repository's rows, by part.
 RECORDED = "settings.json"
 # Settings that are recorded with them as well. In results/ the keys of the rows contain
 # them, so that rows of several such settings may be in one file.
@@ -91,8 +90,8 @@ class Part:
         return sorted(rows, key=lambda row: self.models.index(row["model"]))
 
     def known(self) -> list[dict]:
-        """Return the rows that a run takes over if it asks for their keys: those of the
-        repository and of the profile's larger run, made with the same settings.
+        """Return the rows of the repository and of the profile's larger run that were
+        made with the same settings. A run copies those whose keys it needs.
         """
         rows = []
         if self._files():
@@ -116,26 +115,26 @@ class Part:
         return self.table(self.rows())
 
     def found(self) -> pd.DataFrame:
-        """Return the table of the stored rows and of those that a run takes over."""
+        """Return the table of the stored rows and of those that a run may copy."""
         rows = {row["key"]: row for row in [*self.rows(), *self.known()]}
         return self.table(list(rows.values()))
 
     def table(self, rows: Sequence[dict]) -> pd.DataFrame:
-        """Return rows as `frame` has them, under the conditions that are asked for."""
+        """Return the rows under the part's conditions, as `frame` does."""
         conditions = [str(condition) for condition in self.section.conditions]
         return frame([row for row in rows if row["condition"] in conditions], self.name)
 
     def complete(self) -> pd.DataFrame:
-        """Return all rows of the part; what is not stored is computed, in results/."""
+        """Return all rows of the part; missing ones are computed, in results/."""
         if self.is_kept():
             return self.stored()
         return self._computed()
 
     def recorded(self) -> dict:
-        """Return what the repository records of a part that is made now."""
+        """Return the settings that the repository records of this part."""
         asked = self.section.model_dump(include=ASKED, exclude_none=True)
         settings = self.settings | asked
-        del settings["problems"]  # a name, for which the digest stands
+        del settings["problems"]  # a name; the digest identifies them
         return settings
 
     def _computed(self) -> pd.DataFrame:
@@ -171,7 +170,7 @@ class Part:
             kept = paths.relative_path(self.kept)
             raise InputError(
                 f"{kept} was made with {self.name}: {difference}: give the profile"
-                " another name, under which it is computed anew"
+                " another name, under which it is computed again"
             )
         rows = read(*self._files())
         limit = self.section.limit
@@ -245,7 +244,7 @@ def answers(profile: Profile, part: str = "main") -> pd.DataFrame:
     """Return the completions of a part, as `frame` has them, stored or answered now;
     none if the profile lacks it.
 
-    Raises InputError for what is stored with other settings.
+    Raises InputError for rows that were made with other settings.
     """
     if part not in profile.parts:
         return frame([], part)

@@ -1,16 +1,16 @@
-"""What a run of a profile fetches, computes and needs of memory, before anything runs,
-and why it would be refused.
+"""Plan a run of a profile before anything runs: its downloads, computations and memory,
+and the reasons why it would be refused.
 
     plan = make_plan(load_profile("laptop"))
     print(as_text(plan))
     for line in fetch(plan):  # weights onto this disk, so that a run needs no network
         print(line)
 
-    tasks     what a run computes, and how much of it is stored
-    sizes     how large a model is, what of it is here, and what memory a task needs
-    plan      all of it: `make_plan`, the `Plan` that it gives, and its text
+    tasks     the computations of a run, and how much of each is stored
+    sizes     the size of a model, its part on this disk, and the memory of a task
+    plan      `make_plan`, the `Plan` that it returns, and its text
 
-What cannot be had is refused before torch is imported, within seconds.
+An unavailable model or file is refused within seconds, before torch is imported.
 """
 
 from lib.plan.plan import Plan, as_text, fetch, make_plan, refuse, summary

@@ -1,7 +1,8 @@
-"""Build a command line from pydantic models, and models from the typed options.
+"""The options of the command line, as pydantic models: build a parser from them, and
+models from the typed options.
 
-A command is a function whose annotations name such models. Their fields are its
-options, and their descriptions the help.
+A command is a function whose annotations name such models, or those of a profile. Their
+fields are its options, and their descriptions the help.
 
     options = vars(parser_of([evaluate, grade], "python -m lib", "...").parse_args())
     run = options["run"]  # the command
@@ -10,18 +11,71 @@ options, and their descriptions the help.
 
 import argparse
 import inspect
+import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, get_origin
+from pathlib import Path
+from typing import Annotated, Any, get_origin
 
-from pydantic import BaseModel
+from pydantic import AfterValidator, BaseModel, Field, NonNegativeInt
 from pydantic.fields import FieldInfo
 
-from lib.errors import InputError, validated
+from lib.errors import InputError, Settings, validated
 from lib.profiles.sections import PARTS
 
 Command = Callable[..., None]
 # Fields that only a profile can have: lists and sections.
 NO_OPTIONS = ("levels", "examples", *PARTS)
+# A shell leaves --out=~/runs as it is.
+AnyPath = Annotated[Path, AfterValidator(lambda path: Path(os.path.expanduser(path)))]
+
+
+class NotebookOptions(Settings):
+    """The notebooks to run."""
+
+    only: list[str] = Field([], description="notebooks by number, such as 01,02")
+    fresh: bool = Field(False, description="start over instead of continuing")
+
+
+class RunOptions(Settings):
+    """The folder of a single run, and the seed of its draws."""
+
+    out: AnyPath = Field(
+        description="folder for completions.jsonl or scores.jsonl; a run that is"
+        " started again with the same folder continues"
+    )
+    seed: NonNegativeInt = Field(
+        0, description="random draws repeat with the same seed"
+    )
+
+
+class EvaluateOptions(RunOptions):
+    """The options of `evaluate` in addition to the fields of Accuracy."""
+
+    shard: str = Field(
+        "1/1", description="i/n: the i-th of n equal parts, for job arrays"
+    )
+
+
+class LikelihoodOptions(RunOptions):
+    """The options of `likelihood` in addition to the fields of Likelihood."""
+
+    answers: AnyPath | None = Field(
+        None,
+        description="folder of sampled answers, which are scored instead of solutions"
+        " at the temperature they were drawn with",
+    )
+
+
+class GradeOptions(Settings):
+    """The file to grade, and its fields."""
+
+    file: AnyPath = Field(description="JSONL, a row per completion")
+    answer: str = Field(
+        "answer", description="field of the gold answer, LaTeX: doc.answer of lm-eval"
+    )
+    response: str = Field(
+        "response", description="field of the response: resps.0.0 of lm-eval"
+    )
 
 
 class Parser(argparse.ArgumentParser):

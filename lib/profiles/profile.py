@@ -130,9 +130,7 @@ class Profile(Settings):
         return self.kept / f"{file_name(model)}.nc"
 
     def has_stored(self, model: str) -> bool:
-        """Whether the repository has a model's measurements, none of them begun anew
-        here.
-        """
+        """Whether the repository has a model's measurements, and results/ has none."""
         if self.measured_in(model).is_dir() or not self.is_within_larger:
             return False
         return self.kept_measurements(model).is_file()

@@ -1,10 +1,10 @@
 """A profile's results on one HTML page that needs no network.
 
-The page is made from what is stored alone: verdicts, one prompt as each model sees it,
-a pair of answers and figures. What a model is called or wrote is untrusted: jinja2
-escapes every text, the page's code writes text and never HTML, and the page's policy
-lets no script run but that code, which it knows by its hash. Beside it lie figures and
-notebooks that the repository keeps, or that the profile has anew.
+The page needs stored results alone: verdicts, the attention in one prompt, a pair of
+answers and figures. Names of models and their answers are untrusted: jinja2 escapes
+every text, the page's code writes text and never HTML, and the page's policy allows no
+script except that code, which it identifies by its hash. The figures and notebooks in
+the page's folder are the profile's, or else the repository's.
 """
 
 import base64
@@ -29,10 +29,10 @@ from lib.statistics.intervals import ENOUGH
 
 
 def write_report(profile: Profile) -> Path:
-    """Write results/<profile>/report, a folder that can be published as it is, and
+    """Write results/<profile>/report, a folder that can be published unchanged, and
     return its index.html.
 
-    Raises InputError when there are no claims, or they are damaged, or the page cannot
+    Raises InputError if there are no claims, if they are damaged, or if the page cannot
     be written.
     """
     verdicts = read_verdicts(profile)
@@ -62,7 +62,7 @@ def write_report(profile: Profile) -> Path:
         policy_hash=policy_hash,
     )
     path = folder / "index.html"
-    # What a model is called or wrote may hold a lone surrogate, which UTF-8 cannot say.
+    # A model's name or answer may contain a lone surrogate, which UTF-8 cannot encode.
     write_atomically(path, page.encode("utf-8", "replace"))
     return path
 
@@ -103,7 +103,7 @@ def turned_pair(profile: Profile) -> pd.Series | None:
 
 
 def embedded(name: str) -> Markup:
-    """Return a style or script of the templates as it is."""
+    """Return a style or script of the templates, unescaped."""
     return Markup(read_text(TEMPLATE_FOLDER / name))
 
 
@@ -188,6 +188,6 @@ def report_of(profile: Profile) -> Markup:
     # The page's policy allows no style within a tag, and a header has to say something.
     html = html.replace('style="text-align:', 'align="')
     html = html.replace("<th></th>", "<td></td>")
-    # What scrolls sideways on a phone can be reached by keys as well.
+    # A table that scrolls sideways on a phone can be reached by keys as well.
     html = html.replace("<table>", '<table tabindex="0">')
     return Markup(html.replace("<p><img", '<p tabindex="0"><img'))
