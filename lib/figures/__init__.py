@@ -23,6 +23,8 @@ DRAWING = [
     "interval_rows",
     "intervals",
     "keep",
+    "mark_insertion",
+    "original_curves",
     "shade_inserted",
     "split",
     "tell_apart",
@@ -33,6 +35,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "drawing": DRAWING,
-        "tables": ["quoted", "settings_text", "say", "show"],
+        "tables": ["in_words", "quoted", "settings_text", "say", "show"],
     },
 )

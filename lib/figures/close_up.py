@@ -13,6 +13,7 @@ from lib.figures.drawing import NO_CHANGE, grid
 # while somebody types.
 SPACE_ABOVE = 1.15
 HIGHEST_LAMBDA = 1.6
+SPREAD = 0.3  # of a layer's dots to either side
 BEFORE_AND_AFTER = ("#0072B2", "#D55E00")  # as for none and mless in every figure
 
 
@@ -39,29 +40,36 @@ def close_up(curves, inserted, ratios, chosen):
     """
     figure, (ax, of_heads) = grid(2, height=2.4, width_ratios=(3, 2))
     _draw_heads(of_heads, ratios, chosen)
+    layer, head = chosen
+    ax.set_title(f"Layer {layer}, head {head}: λ = {ratios[layer - 1, head - 1]:.2f}")
     first, *_ = curves.values()
     for colour, name in zip(BEFORE_AND_AFTER, curves, strict=True):
         ax.plot(curves[name], color=colour, label=name)
     ends = (inserted.start - 0.5, inserted.stop - 0.5)
     ax.axvspan(*ends, color="0.9", zorder=0, label="the filler")
     ax.set_ylim(0, SPACE_ABOVE * np.nanmax(first[1:]))
-    ax.set(xlabel="Token position", ylabel="Average attention weight")
+    ax.set(xlabel="Position in the complete prompt", ylabel="Received attention")
     ax.legend(loc="upper right")
     return figure
 
 
 def _draw_heads(ax, ratios, chosen):
-    """Draw λ (L, H) as a dot per head, with the chosen (layer, head) in a ring."""
+    """Draw λ (L, H) as a dot per head, the heads of a layer from left to right, with
+    the chosen (layer, head) in a ring.
+    """
     layers = np.arange(1, len(ratios) + 1)
     layer, head = chosen
-    ratio = ratios[layer - 1, head - 1]
-    ax.set_title(f"Layer {layer}, head {head} (in a ring): λ = {ratio:.2f}")
+    _, heads = ratios.shape
+    offsets = np.linspace(-SPREAD, SPREAD, heads) if heads > 1 else np.zeros(1)
+    places = layers[:, None] + offsets
+    ring = places[layer - 1, head - 1], ratios[layer - 1, head - 1]
+    ax.set_title("All heads (in a ring: the one at the left)")
     ax.axhline(1, **NO_CHANGE)
-    ax.plot(layers, ratios, "o", color=BEFORE_AND_AFTER[1], markersize=3)
-    ax.plot(layer, ratio, "ko", markersize=7, fillstyle="none")
+    ax.plot(places, ratios, "o", color=BEFORE_AND_AFTER[1], markersize=3)
+    ax.plot(*ring, "ko", markersize=7, fillstyle="none")
     highest = max(HIGHEST_LAMBDA, 1.05 * ratios.max())
     ax.set(
-        xlabel="Layer (a dot per head)",
+        xlabel=f"Layer (dots: heads 1 to {heads}, from left to right)",
         ylabel="λ = received with / without",
         ylim=(0, highest),
         xticks=layers,

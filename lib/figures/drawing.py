@@ -34,14 +34,14 @@ PAGE_WIDTH = 7.2  # inches
 # Name, colour and marker of a condition: Okabe and Ito's palette with a lighter green,
 # so that the grey values differ, too. No marker points in a direction.
 CONDITION_LOOKS = {
-    "none": ("None", "#0072B2", "o"),
-    "mless": ("Mless", "#D55E00", "s"),
-    "mful": ("Mful", "#5FBF9B", "p"),
-    "random": ("Random sentence", "#000000", "D"),
+    "none": ("none", "#0072B2", "o"),
+    "mless": ("slashes", "#D55E00", "s"),
+    "mful": ("he", "#5FBF9B", "p"),
+    "random": ("sentence", "#000000", "D"),
     "arm": ("ARM", "#CC79A7", "H"),
 }
 # Figures that have other colours in the paper, by condition: a reader who compares the
-# two should find the same curve in the same colour. Of Fig. 10 they are the bars'.
+# two should find the same curve in the same colour.
 PAPER_COLOURS = {
     "fig10": {"none": "#762A83", "mless": "#44AA99", "mful": "#88CCEE"},
     "fig11": {"mless": "#0072B2", "random": "#E69F00"},
@@ -52,6 +52,8 @@ COLOURS = ["#332288", "#999933", "#9F86C0", "#882255", "#4B6A88", "#DDAA33", "#1
 # One more marker than colours, so that a combination repeats only after 56 names.
 MARKERS = "osDpXP*8"
 NO_CHANGE = {"color": "0.35", "linestyle": "--", "linewidth": 0.8, "zorder": 1}
+INSERTED_HERE = {"color": "0.35", "linestyle": ":", "linewidth": 1, "zorder": 1}
+INSERTED_HERE["label"] = "inserted here"
 # The curve without an insertion stays visible under another one.
 WIDE_AND_PALE_LINE = {"linewidth": 2.2, "alpha": 0.5}
 LEGEND_COLUMNS = 5
@@ -95,8 +97,8 @@ def tell_apart(names):
 
 
 def token_curves(ax, head, names, colours=None):
-    """Draw the attention that each token of one prompt receives, a curve per condition.
-    The axis is cut if the first token receives more than any other.
+    """Draw the attention that each token of a complete prompt receives, a curve per
+    condition. The axis is cut if the first token receives more than any other.
 
     head: the rows of one head of `head_curves.received_by_token`. names: the legend's
     text by condition. colours: by condition; None: those of `tell_apart`.
@@ -108,13 +110,28 @@ def token_curves(ax, head, names, colours=None):
         colour = colours[condition] if colours else looks[condition]["color"]
         ax.plot(values.to_numpy(), color=colour, label=label, **wide)
     highest = head.received[head.position > 0].max()
-    ax.set(xlabel="Token position", ylabel="Average attention weight")
+    ax.set(xlabel="Position in the complete prompt", ylabel="Received attention")
     ax.set_ylim(0, 1.05 * highest)
     model, layer, number = head[["model", "layer", "head"]].iloc[0]
     ax.set_title(f"{model}\nLayer {layer:.0f} Head {number:.0f}")
 
 
-def shade_inserted(ax, head, text="inserted tokens", colour="0.9"):
+def original_curves(ax, head, names, colours=None):
+    """Draw the curves of `token_curves` for the original tokens alone. A dotted line
+    marks where the insertion was.
+    """
+    token_curves(ax, head[head.part != "inserted"], names, colours)
+    ax.set_xlabel("Position among the original tokens")
+    mark_insertion(ax, head)
+
+
+def mark_insertion(ax, head):
+    """Mark with a dotted line where the insertion was among the original tokens."""
+    start = head.position[head.part == "inserted"].min() - 0.5
+    ax.axvline(start, **INSERTED_HERE)
+
+
+def shade_inserted(ax, head, text="slashes", colour="0.9"):
     """Shade the inserted tokens of a complete prompt, and label them."""
     places = head.position[(head.part == "inserted") & (head.condition == "mless")]
     ax.axvspan(places.min() - 0.5, places.max() + 0.5, color=colour, zorder=0)

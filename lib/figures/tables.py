@@ -23,6 +23,8 @@ P_VALUE = re.compile(r"(.*[._])?p(_value|_holm)?")
 SMALLEST_SHOWN_P = 1e-3  # a smaller p-value is printed as less than this
 MOST_ROWS = 20  # of a table that is shown unfolded
 SIGNED = ("effect", "against others")  # differences, which are printed with a sign
+# What a condition begins with, and its word in tables.
+WORDS = {r"^mless\b": "slashes", r"^mful\b": "he", r"^random\b": "sentence"}
 LOW = re.compile(r"(?<![^\W_])low(?![^\W_])")  # part of the name of a lower bound
 
 # Otherwise the length of a number would decide where a line breaks, and rows and
@@ -101,6 +103,13 @@ def _cell(name, value, places):
     if P_VALUE.fullmatch(name):
         return f"< {SMALLEST_SHOWN_P}" if value < SMALLEST_SHOWN_P else f"{value:.3f}"
     return f"{value:z.{places}f}" if isinstance(value, float) else value
+
+
+def in_words(table):
+    """Return a table that names the conditions as the legends of figures do, such as
+    slashes:25 for mless:25.
+    """
+    return table.assign(condition=table.condition.replace(WORDS, regex=True))
 
 
 def say(*paragraphs):

@@ -128,7 +128,7 @@ def test_lines_over_layers_have_every_estimate_and_its_interval(draw):
     ends = [segment[:, 1].tolist() for segment in slashes[2][0].get_segments()]
     assert np.allclose(ends, [[4, 7], [0.7, 1.5]])
     assert another[0].get_xydata().tolist() == [[1, 3]]
-    assert [slashes.get_label(), another.get_label()] == ["Mless", "another"]
+    assert [slashes.get_label(), another.get_label()] == ["slashes", "another"]
 
 
 def test_a_map_has_the_ratio_of_each_layer_and_head_and_dots_above_one(draw):

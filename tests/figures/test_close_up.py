@@ -48,11 +48,14 @@ def test_the_axis_stays_where_it_is_under_another_filler():
 
 
 def test_dots_are_the_heads_and_a_ring_is_the_chosen_one():
-    _, heads = draw()
+    curves, heads = draw()
     no_change, first, second, ring = heads.lines
     assert no_change.get_ydata() == [1, 1]
     assert first.get_ydata().tolist() == [0.5, 1.1]
     assert second.get_ydata().tolist() == [0.9, 2.4]
     assert np.ravel(ring.get_ydata()).tolist() == [1.1]
     assert heads.get_ylim()[1] > 2.4
-    assert heads.get_title() == "Layer 2, head 1 (in a ring): λ = 1.10"
+    assert curves.get_title() == "Layer 2, head 1: λ = 1.10"
+    # No dot of a layer hides another.
+    assert (first.get_xdata() < second.get_xdata()).all()
+    assert np.ravel(ring.get_xdata()).tolist() == [first.get_xdata()[1]]

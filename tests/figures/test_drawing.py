@@ -87,6 +87,13 @@ def test_the_inserted_tokens_are_shaded(ax):
     assert texts(ax.texts) == ["Meaningless tokens"]
 
 
+def test_original_tokens_have_a_mark_where_others_were_inserted(ax):
+    drawing.original_curves(ax, HEAD, {"mless": "with"})
+    mless, mark = ax.lines
+    assert mless.get_ydata().tolist() == [0.3, 0.2]
+    assert mark.get_xdata() == [0.5, 0.5]
+
+
 def test_rows_have_a_group_each_from_the_top_and_the_series_beside_each_other(ax):
     drawing.interval_rows(ax, ESTIMATES, "effect", "layer", "model")
     of_a, of_b = ax.containers

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from artists import table
 
-from lib.figures.tables import quoted, settings_text, show, triples
+from lib.figures.tables import in_words, quoted, settings_text, show, triples
 
 # A table, which of its columns, in how many digits, and what is shown.
 GAPS = "model,effect,n,kind\na,0.1234,1,x\na,,,"
@@ -65,6 +65,12 @@ def test_a_long_table_is_folded_and_printed_whole():
     assert len(repr(folded).splitlines()) == 102
     assert show(long[:21])._repr_html_().startswith("<details>")
     assert show(long[:20]).to_csv().startswith("model,n")
+
+
+def test_conditions_are_named_as_in_the_legends():
+    written = "condition\nnone\nmless\nmful\nrandom\nmless:25\nmless@random\narm"
+    read = "condition\nnone\nslashes\nhe\nsentence\nslashes:25\nslashes@random\narm"
+    assert in_words(table(written)).equals(table(read))
 
 
 def test_a_quoted_text_keeps_its_lines():
