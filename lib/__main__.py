@@ -197,8 +197,8 @@ def grade(options: GradeOptions) -> None:
     share = interval([POINTS * verdict.correct for verdict in grades], kind="share")
     percent = format_interval(share.estimate, share.low, share.high)
     undecided = Counter(verdict.method for verdict in grades)
-    told = [f"{undecided[name]} {name}" for name in sorted(STATUSES & set(undecided))]
-    counts = ", ".join([f"n = {share.n}", *told])
+    failed = [f"{undecided[name]} {name}" for name in sorted(STATUSES & set(undecided))]
+    counts = ", ".join([f"n = {share.n}", *failed])
     print(f"{percent} % correct, {counts}", file=sys.stderr)
 
 

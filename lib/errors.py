@@ -141,23 +141,23 @@ def _fields_at_any_depth(model: type[BaseModel]) -> set[str]:
 
 def _dotted(path: Sequence[str | int]) -> str:
     """Return the dotted path of a field; items of a list are counted from 1."""
-    place = ""
+    dotted = ""
     for part in path:
         if isinstance(part, int):
-            place += f" (item {part + 1})"
+            dotted += f" (item {part + 1})"
         elif part != "[key]":
-            place += f".{part}"
-    return place.removeprefix(".")
+            dotted += f".{part}"
+    return dotted.removeprefix(".")
 
 
 def _reason(details: Mapping[str, Any], fields: Collection[str]) -> str:
     """Return the field and the reason of one pydantic error."""
-    place = _dotted(details["loc"])
+    field = _dotted(details["loc"])
     kind = details["type"]
     if kind == "missing":
         reason = "missing field"
     elif kind == "extra_forbidden":
-        name = place.rpartition(".")[2]
+        name = field.rpartition(".")[2]
         reason = f"unknown field{did_you_mean(name, fields)}"
     elif kind == "value_error":
         reason = str(details["ctx"]["error"])
@@ -165,4 +165,4 @@ def _reason(details: Mapping[str, Any], fields: Collection[str]) -> str:
         reworded = re.sub(r"^\w+ should ", "must ", details["msg"])
         reason = REASONS.get(kind) or REASONS.get(kind.split("_")[0]) or reworded
         reason = f"{reason}, not {reprlib.repr(details['input'])}"
-    return f"{place}: {reason}" if place else reason
+    return f"{field}: {reason}" if field else reason

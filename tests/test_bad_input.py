@@ -88,7 +88,7 @@ grade good.jsonl --answer answer.0.x | line 1: no text in field 'answer.0.x'
 grade cut.jsonl.gz | cut.jsonl.gz cannot be read: Compressed file ended before
 evaluate --problems odd.jsonl |
 odd.jsonl, line 1: level: must be a whole number, not 'hard'
-evaluate --problems empty.jsonl | empty.jsonl holds no problems
+evaluate --problems empty.jsonl | empty.jsonl has no problems
 plan --profile hub.yaml | org/name: cannot be downloaded
 """
 COMMANDS = COMMANDS.replace("evaluate", "evaluate --model demo --limit 2 --out o")

@@ -1,14 +1,13 @@
-"""Every claim of the paper: what it asks of what was measured, and the rule that
-decides it.
+"""Test every claim of the paper: its measure, and the rule that gives the verdict.
 
-    claim              the claims, as data/claims.yaml has them: `load_claims`
-    network_measures   the numbers that a claim asks for, of measurements: a value for
-                       each problem
-    answer_measures    those of answers and likelihoods
-    rule               the rule that decides on such numbers
-    judging            what is known of each model, `gather`, and a verdict for every
-                       claim and model, beside its controls, `judge`
-    verdict            what a `Verdict` holds; verdicts in files, as a table and counted
+claim              the claims of data/claims.yaml: `load_claims`
+network_measures   the measures of a claim on attention and activations: a value
+                   for each problem
+answer_measures    the measures on answers and likelihoods
+rule               the rule that turns these values into a verdict
+judging            the evidence about each model, `gather`, and a verdict for every
+                   claim and model with its controls, `judge`
+verdict            the fields of a `Verdict`; verdicts in files, tables and totals
 """
 
 import lazy_loader

@@ -1,11 +1,11 @@
-"""What a claim asks of answers and likelihoods: a number per problem and component.
+"""Compute the measures of claims on answers and likelihoods, one value per problem.
 
-A public function that returns an array is what data/claims.yaml names as `measure`; its
-first parameters say what it is given: `answers`, a row per completion, `scores`, a row
-per likelihood, `ablations`, a row per likelihood with the next token's distribution,
-or `draws`, a row per sampled answer with its log p under each condition. Each returns
-(network, component, problem) of the one trained network, with the kind of its numbers
-(`lib.statistics`) as attribute; or it raises Untestable.
+Each public function that returns an array is a `measure` of data/claims.yaml. Its first
+parameters name the tables that it receives: `answers`, a row per completion; `scores`,
+a row per log-likelihood; `ablations`, a row per log-likelihood with the next token's
+distribution; `draws`, a row per sampled answer with its log-likelihood under each
+condition. It returns an array (network, component, problem) of the trained network,
+with the kind of its values (`lib.statistics`) as an attribute, or raises Untestable.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,22 +23,22 @@ from lib.evaluation.several_samples import distinct_2, pass_at_k
 from lib.statistics.intervals import POINTS
 from lib.statistics.prediction import roc_values
 
-# The positive control, a worked example: its gain is the scale of an effect.
+# The positive control: effects are reported in % of the gain by a worked example.
 POSITIVE = ("example", "none")
-# Problems on either side of a curve: of fewer its area has no error worth a verdict.
+# Solved, and unsolved, problems: with fewer, the area under the ROC curve is too
+# uncertain for a verdict.
 LEAST_OF_EACH = 5
 
 
 def accuracy_unaided(answers: pd.DataFrame, part: str, condition: str) -> xr.DataArray:
-    """Return the accuracy under a condition in %, of answers that are not helped.
+    """Return the accuracy under a condition in %, of plain prompts.
 
-    The model is left to write its answer itself.
+    Raises Untestable for chat prompts and for answers that were elicited.
     """
     accuracy = _by_condition(answers, part, [condition], shares)
     if not answers.plain.all():
         raise Untestable(
-            "the model is asked in chat form, or its answer is elicited after what was"
-            " inserted"
+            "the prompt is a chat, or the answer is elicited after the insertion"
         )
     return _values(accuracy[[condition]], "share")
 
@@ -46,8 +46,8 @@ def accuracy_unaided(answers: pd.DataFrame, part: str, condition: str) -> xr.Dat
 def accuracy_differences(
     answers: pd.DataFrame, part: str, pairs: Sequence[Sequence[str]]
 ) -> xr.DataArray:
-    """Return for each pair of conditions the accuracy of the first less the second's,
-    in points; an answer that a limit cut counts as wrong.
+    """Return the accuracy under the first condition of each pair minus that under the
+    second, in points. An answer cut off by the token limit counts as wrong.
     """
     right = _by_condition(answers, part, chain.from_iterable(pairs), shares)
     return _values(_differences(right, pairs), "difference")
@@ -56,17 +56,19 @@ def accuracy_differences(
 def _differences(
     table: pd.DataFrame, pairs: Sequence[Sequence[str]]
 ) -> dict[str, pd.Series]:
-    """Return for each pair of conditions the first column less the second, by name."""
+    """Return the first column of each pair minus the second, by name."""
     columns = {}
-    for more, less in pairs:
-        columns[f"{more} - {less}"] = table[more] - table[less]
+    for treatment, reference in pairs:
+        difference = table[treatment] - table[reference]
+        columns[f"{treatment} - {reference}"] = difference
     return columns
 
 
 def largest_gain(answers: pd.DataFrame, part: str) -> xr.DataArray:
-    """Return each condition's accuracy less that of none, in points.
+    """Return the accuracy under each condition minus that under none, in points.
 
-    The best of them is to be more than choosing it gives.
+    The kind "largest" compares the best one with its distribution under random
+    selection.
     """
     conditions = answers[answers.part == part].condition.unique()
     right = _by_condition(answers, part, ["none", *conditions], shares).dropna()
@@ -81,8 +83,10 @@ def largest_gain(answers: pd.DataFrame, part: str) -> xr.DataArray:
 def sampling_differences(
     answers: pd.DataFrame, condition: str, k: int, distinct: bool
 ) -> xr.DataArray:
-    """Return a condition less none, in points over a problem's samples: pass@k, and
-    perhaps the share of distinct 2-grams.
+    """Return pass@k under a condition minus that under none, in points.
+
+    distinct: whether the share of distinct 2-grams in a problem's samples is a second
+    component.
     """
 
     def passed(group: pd.DataFrame) -> pd.Series:
@@ -111,8 +115,8 @@ def sampling_differences(
 def likelihood_differences(
     scores: pd.DataFrame, target: str, pairs: Sequence[Sequence[str]]
 ) -> xr.DataArray:
-    """Return for each pair of conditions log p under the first less the second's, in
-    nats per problem.
+    """Return the log-likelihood under the first condition of each pair minus that under
+    the second, in nats per problem.
     """
     rows = scores[scores.target == target]
     if rows.empty:
@@ -125,8 +129,8 @@ def likelihood_differences(
 def ablation_differences(
     ablations: pd.DataFrame, pairs: Sequence[Sequence[str]]
 ) -> xr.DataArray:
-    """Return for each pair of conditions log p of the reference solution under the
-    first less the second's, in nats per problem.
+    """Return the log-likelihood of the reference solution under the first condition of
+    each pair minus that under the second, in nats per problem.
     """
     table = _ablation_table(ablations, ablations.nats, pairs)
     return _values(_differences(table, pairs), "mean")
@@ -138,11 +142,12 @@ def entropy_differences(
     less: str | None,
     pairs: Sequence[Sequence[str]],
 ) -> xr.DataArray:
-    """Return for each pair of conditions the next token's entropy under the first less
-    the second's, in nats, averaged over some `tokens` of the reference solution (one of
-    `lib.evaluation.next_token.WINDOWS`).
+    """Return the entropy of the next token under the first condition of each pair minus
+    that under the second, in nats per problem.
 
-    `less` names other tokens whose difference is taken off that; null: none.
+    tokens: one of `lib.evaluation.records.WINDOWS`, the tokens of the reference
+    solution over which it is averaged. less: another window, whose difference is
+    subtracted; null: none.
     """
 
     def differences(window: str) -> dict[str, pd.Series]:
@@ -160,7 +165,9 @@ def entropy_differences(
 def _ablation_table(
     ablations: pd.DataFrame, values: pd.Series, pairs: Sequence[Sequence[str]]
 ) -> pd.DataFrame:
-    """Return a row per problem and a column per condition of the pairs."""
+    """Return the values in a table with a row per problem and a column per condition;
+    raise Untestable if a condition of the pairs was not scored.
+    """
     rows = ablations[["problem_id", "condition"]].assign(value=values.astype(float))
     table = rows.pivot(index="problem_id", columns="condition", values="value")
     _check_known(table, chain.from_iterable(pairs), "scores nothing")
@@ -188,11 +195,13 @@ def pass_at_k_differences(
 
 
 def solved_likelier(scores: pd.DataFrame, answers: pd.DataFrame) -> xr.DataArray:
-    """Return in % how often, of two problems, the solved one has the likelier solution.
+    """Return how often, in %, the solved one of two problems has the more likely
+    reference solution.
 
-    That is the area under the curve of log p(solution) per token under none, against
-    whether the answers under none are right. The mean over problems is the area.
-    Answers of other parts than the main one may be without reasoning.
+    This is the area under the ROC curve for predicting whether a problem is solved from
+    the log-likelihood of its solution per token, both under none. The mean of the
+    values over problems is the area. Only answers of the main part are used, because
+    those of other parts may be without reasoning.
     """
     rows = scores[(scores.target == "solution") & (scores.condition == "none")]
     answered = answers[(answers.part == "main") & (answers.condition == "none")]
@@ -232,7 +241,9 @@ def _by_condition(
     names: Iterable[str],
     number: Callable[[pd.DataFrame], pd.Series],
 ) -> pd.DataFrame:
-    """Return a column per named condition: a number per problem, of its answers."""
+    """Return a number computed from the answers to each problem, with a column per
+    condition; raise Untestable if a condition was not answered.
+    """
     names = list(dict.fromkeys(names))
     by_condition = groups(answers[answers.part == part])
     columns = {
@@ -246,16 +257,16 @@ def _by_condition(
 
 
 def _check_known(table: pd.DataFrame, names: Iterable[str], lacks: str) -> None:
-    """Raise Untestable where a condition has no column."""
+    """Raise Untestable if a condition has no column."""
     missing = [name for name in dict.fromkeys(names) if name not in table]
     if missing:
         raise Untestable(f"the profile {lacks} under {', '.join(missing)}")
 
 
 def _values(columns: Mapping[str, pd.Series] | pd.DataFrame, kind: str) -> xr.DataArray:
-    """Return columns by problem as the values of one network, of a kind of numbers.
+    """Return columns by problem as an array (network, component, problem).
 
-    They are NaN where a problem has none.
+    kind: of `lib.statistics.intervals`. A problem without a value has NaN.
     """
     table = pd.DataFrame(columns)
     table = table.rename_axis(index="problem", columns="component")

@@ -38,9 +38,13 @@ def _measures_of(*modules: Any) -> dict[str, Callable[..., xr.DataArray]]:
     measures = {}
     for module in modules:
         for name, function in inspect.getmembers(module, inspect.isfunction):
-            is_own = function.__module__ == module.__name__
+            is_defined_here = function.__module__ == module.__name__
             returned = inspect.signature(function).return_annotation
-            if is_own and not name.startswith("_") and returned is xr.DataArray:
+            if (
+                is_defined_here
+                and not name.startswith("_")
+                and returned is xr.DataArray
+            ):
                 measures[name] = function
     return dict(sorted(measures.items()))
 
@@ -138,20 +142,20 @@ def load_claims(path: Path = CLAIMS_FILE) -> list[Claim]:
 
     Raises InputError that names the claim and the error.
     """
-    place = relative_path(path)
+    file = relative_path(path)
     content = read_yaml(path)
     entries = content.get("claims") if isinstance(content, dict) else None
     if not isinstance(entries, list):
-        raise InputError(f"{place}: no list of claims")
+        raise InputError(f"{file}: no list of claims")
 
     claims = []
     names = []
     for number, entry in enumerate(entries, 1):
         name = entry.get("id", number) if isinstance(entry, dict) else number
         if name in names:
-            raise InputError(f"{place}: claim {name} is listed twice")
+            raise InputError(f"{file}: claim {name} is listed twice")
         names.append(name)
-        claims.append(validated(Claim, entry, f"{place}: claim {name}"))
+        claims.append(validated(Claim, entry, f"{file}: claim {name}"))
     return claims
 
 

@@ -97,15 +97,15 @@ def judge(
     verdicts = []
     for claim in claims:
         judged = {model: judge_one(claim, model, evidence[model]) for model in evidence}
-        told = [verdict for verdict in judged.values() if verdict.n]
-        if not told:
-            asked = [
+        reported = [verdict for verdict in judged.values() if verdict.n]
+        if not reported:
+            candidates = [
                 model
                 for model, known in evidence.items()
                 if not missing_tables(claim, known)
             ]
-            told = [judged[model] for model in (asked or list(evidence))[:1]]
-        verdicts += told
+            reported = [judged[model] for model in (candidates or list(evidence))[:1]]
+        verdicts += reported
 
     tested = [verdict for verdict in verdicts if verdict.n]
     corrected = holm([verdict.p for verdict in tested])
@@ -233,9 +233,9 @@ def _networks(
     networks = []
     for name in values.network.values:
         if name in names:
-            own = values.sel(network=name, drop=True)
+            of_network = values.sel(network=name, drop=True)
             with contextlib.suppress(Untestable):
-                parts = parts_of(own)
+                parts = parts_of(of_network)
                 verdict = decide(parts, *claim.ends).verdict
                 networks.append(Network(verdict, interval(*parts[part])))
     return networks

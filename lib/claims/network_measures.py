@@ -1,11 +1,11 @@
-"""What a claim asks of a network: a number per problem for each component.
+"""Compute the measures of claims on attention and activations, one value per problem.
 
-A public function is what data/claims.yaml names as `measure`; it is given `measured`, a
-Dataset of `lib.measurement.variables` where NaN was not measured. Each returns
-(network, component, problem), with the kind of its numbers (`lib.statistics`) as
-attribute, a mean if none; or it raises Untestable. Most claims compare a variable with
-the same one elsewhere: that is `compared`. `lib.claims.answer_measures` has the
-measures of answers and likelihoods.
+Each public function is a `measure` of data/claims.yaml. It receives `measured`, a
+Dataset of `lib.measurement.variables`, in which NaN means not measured. It returns an
+array (network, component, problem), with the kind of its values (`lib.statistics`) as
+an attribute (a mean if there is none), or raises Untestable. Most claims compare a
+variable between layers or conditions by `compared`. `lib.claims.answer_measures` has
+the measures of answers and likelihoods.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,10 +38,10 @@ def compared(
     each: str | None = None,
     times: float = 1,
 ) -> xr.DataArray:
-    """Return variables, by name, at the labels `at`, minus what they are under `less`,
-    divided by what they are under `over`.
+    """Return variables (`of`) at the labels `at`, minus their values at `less`, divided
+    by their values at `over`.
 
-    `less` and `over` name only the labels that differ from `at`. The comparison is made
+    `less` and `over` give only the labels that differ from `at`. The comparison is made
     for each head by itself; all dimensions but the problems are then averaged, except
     `each`, every label of which becomes a component. A head without a number on either
     side is left out of a problem's mean, and the component's name has the number of

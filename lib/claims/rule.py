@@ -1,12 +1,17 @@
 """The rule that decides a claim.
 
-A claim has one part or several and one range for them, fixed beforehand. A part holds
-when its 95 % interval lies inside the range, and is refuted when its interval lies
-outside at a level corrected for the number of parts (Bonferroni). Supported: every part
-holds. In part: some hold and some are refuted. Contradicted: none holds and some are
-refuted. Undecided: else, or fewer than ENOUGH problems. So either wrong verdict has a
-chance of about 2.5 % at the edge of the range, and is held below STATED
-(tests/claims/test_wrong_verdicts.py). Shown is always the interval of 95 %.
+A claim has one or several parts and one range for them, fixed in advance. A part holds
+if its 95 % interval lies inside the range. It is refuted if its interval lies outside
+at a level corrected for the number of parts (Bonferroni). The verdict is
+
+    supported      if every part holds,
+    in part        if some parts hold and some are refuted,
+    contradicted   if no part holds and some are refuted,
+    undecided      otherwise, or with fewer than ENOUGH problems.
+
+So a wrong verdict of either kind has a probability of about 2.5 % at the edge of the
+range; simulations check that it is below MAX_ERROR_RATE
+(tests/claims/test_wrong_verdicts.py). The reported interval is always that of 95 %.
 """
 
 from collections.abc import Mapping
@@ -25,17 +30,16 @@ from lib.statistics.intervals import (
 )
 from lib.statistics.p_values import smallest_level
 
-# The rate of either wrong verdict that the simulations hold every rule to.
-STATED = 0.05
-# Of the distance to the range: parts this near the least favourable are as unfavourable
-# to a reader.
+# The simulated rate of a wrong verdict of either kind must be below this.
+MAX_ERROR_RATE = 0.05
+# Parts whose distances to the range differ by less than this share are tied.
 TIED = 0.01
-# By label, the values of problems, their ids and the kind, as `interval` takes them.
+# By label: the values of the problems, their ids and the kind, for `interval`.
 Parts = Mapping[str, tuple]
 
 
 class Untestable(ValueError):
-    """Says why what was measured cannot test a claim."""
+    """The reason why the evidence cannot test a claim."""
 
 
 class Decision(NamedTuple):
@@ -49,10 +53,10 @@ class Decision(NamedTuple):
 
 
 def parts_of(values: xr.DataArray) -> dict[str, tuple]:
-    """Return the Parts of one network's values (component, problem).
+    """Return the parts of a claim from one network's values (component, problem).
 
-    Those of the kind largest are one part. Raises Untestable for a part with a number
-    of fewer than two independent problems.
+    All components of the kind "largest" are one part. Raises Untestable for a part with
+    values of fewer than two independent problems.
     """
     kind = values.attrs.get("kind", "mean")
     every_problem = values.problem.values
@@ -77,13 +81,13 @@ def parts_of(values: xr.DataArray) -> dict[str, tuple]:
 
 
 def decide(parts: Parts, low: float = -inf, high: float = inf) -> Decision:
-    """Return the verdict on parts that are all claimed to lie between low and high."""
+    """Return the verdict on a claim that all parts lie between low and high."""
     means = {label: ClusteredMean(*part) for label, part in parts.items()}
     intervals = {label: mean.interval() for label, mean in means.items()}
     holds: list[str] = []
     refuted: list[str] = []
     few = [label for label, shown in intervals.items() if shown.n < ENOUGH]
-    if not few:  # a claim with a part of too few problems is not decided
+    if not few:  # a part of too few problems leaves the claim undecided
         alpha = ALPHA / len(parts)
         for label, mean in means.items():
             if lies_inside(intervals[label], low, high):
@@ -107,8 +111,7 @@ def _least_favourable(
 ) -> str:
     """Return the part whose estimate lies least inside the range, or most outside it.
 
-    Distances are counted in standard errors; of parts that are as unfavourable it is
-    the first.
+    Distances are in standard errors; of tied parts it is the first.
     """
     slacks = {}
     for label, shown in intervals.items():
@@ -124,24 +127,25 @@ def _least_favourable(
 
 
 def distance_inside(value: float, low: float, high: float) -> float:
-    """Return how far inside a range a value lies, negative outside."""
+    """Return the distance from a value to the nearer end of a range, negative for one
+    outside.
+    """
     return min(value - low, high - value)
 
 
 def lies_inside(shown: Interval, low: float, high: float) -> bool:
-    """Return whether a whole interval lies inside a range."""
+    """Return whether an interval lies completely inside a range."""
     return low < shown.low and shown.high < high
 
 
 def lies_outside(shown: Interval, low: float, high: float) -> bool:
-    """Return whether a whole interval lies outside a range, on one side of it."""
+    """Return whether an interval lies completely below or above a range."""
     return shown.high < low or shown.low > high
 
 
 def p_value(parts: Parts, low: float = -inf, high: float = inf) -> float:
-    """Return the smallest level, two-sided, at which all parts hold or one is refuted.
-
-    It is to be corrected over claims.
+    """Return the p-value of a verdict: the smallest two-sided level at which all parts
+    hold or one is refuted. It is not yet corrected for the number of claims.
     """
 
     def holds(shown: Interval) -> bool:

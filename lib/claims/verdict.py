@@ -102,7 +102,7 @@ class Verdict:
     control: Control | None = None  # untrained networks
     uniform: Control | None = None  # uniform attention
     specific: bool | None = None  # whether untrained networks get another verdict
-    # A change of log-likelihood in % of what a worked example in the prompt gains.
+    # A change of log-likelihood in % of the gain by a worked example in the prompt.
     of_example: Estimate | None = None
     paper: float | None = None  # the paper's number
     paper_of: str | None = None  # the model of that number
@@ -170,7 +170,7 @@ def verdict_table(verdicts: Iterable[Verdict]) -> pd.DataFrame:
 def stored_verdicts(name: str) -> list[Verdict]:
     """Return the verdicts of one of the repository's profiles, by its name.
 
-    Raises InputError if there are none, or if they are damaged.
+    Raises InputError if there are none, or if they are invalid.
     """
     return _read(_stored(name), f"python -m lib reproduce --profile {name} writes them")
 
@@ -182,25 +182,25 @@ def _stored(name: str) -> Path:
 def read_verdicts(profile: Profile) -> list[Verdict]:
     """Return the verdicts that `write_verdicts` wrote.
 
-    Raises InputError if there are no claims, or if they are damaged.
+    Raises InputError if there are none, or if they are invalid.
     """
     path = profile.results / "claims.json"
     again = f"python -m lib claims {profile.options}"
     if not path.exists():
         raise InputError(f"no claims of profile {profile.name} yet: {again}")
-    return _read(path, f"make it anew with {again}")
+    return _read(path, f"write it again with {again}")
 
 
 def _read(path: Path, advice: str) -> list[Verdict]:
     """Return the verdicts of a file; an InputError ends with the advice."""
-    place = relative_path(path)
+    name = relative_path(path)
     try:
         return KEPT.validate_json(path.read_bytes())
     except OSError as error:
-        raise InputError(f"cannot read {place} ({error.strerror}): {advice}") from error
+        raise InputError(f"cannot read {name} ({error.strerror}): {advice}") from error
     except ValidationError as error:
         where = ".".join(map(str, error.errors()[0]["loc"])) or "no list"
-        raise InputError(f"{place} holds no claims ({where}): {advice}") from error
+        raise InputError(f"{name} has no valid claims ({where}): {advice}") from error
 
 
 def write_verdicts(profile: Profile, verdicts: Sequence[Verdict]) -> Path:
@@ -223,8 +223,7 @@ def write_verdicts(profile: Profile, verdicts: Sequence[Verdict]) -> Path:
 
 
 def verdicts_as_text(verdicts: Iterable[Verdict]) -> str:
-    """Return a line per verdict with its word and number, or the reason why it has
-    none.
+    """Format each verdict in a line with its effect, or the reason why it has none.
 
     † marks a verdict that is not significant after the correction for all verdicts.
     """
@@ -241,5 +240,5 @@ def verdicts_as_text(verdicts: Iterable[Verdict]) -> str:
 def totals(verdicts: Iterable[Verdict]) -> str:
     """Count the literal claims by verdict, over all models."""
     literal = [verdict for verdict in verdicts if verdict.reading == "literal"]
-    stands = Counter(verdict.word for verdict in literal)
-    return ", ".join(f"{count} {name}" for name, count in stands.most_common())
+    counts = Counter(verdict.word for verdict in literal)
+    return ", ".join(f"{count} {name}" for name, count in counts.most_common())

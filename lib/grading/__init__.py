@@ -1,14 +1,19 @@
-r"""Grade answers to MATH problems: one grader for every condition, the authors' too.
+r"""Grade answers to MATH problems, by one grader for every condition.
 
     grade(r"\frac{1}{2}", r"... $\boxed{0.5}$.")  # Grade(correct=True, extracted="0.5")
     grade_many(pairs)                             # of (gold, response), in their order
 
-Gold answers must be LaTeX. `answer` reads the last closed box and what is round it, and
-says where nothing can be compared. In processes whose time and memory `pool`
-bounds, `equal` compares what `spelling` wrote in one way and `values`, `words` and
-`lists` read, and asks `algebra`, which is math-verify, where typed rules end. `authors`
-is the other grader, and `pairs` reads a file to grade. `Grade.method` says what
-decided; docs/running.md says what is not read.
+Gold answers must be LaTeX. `Grade.method` names the rule that decided; docs/running.md
+lists the answers that cannot be graded.
+
+    answer     extracts the last closed box, and gives a status if nothing can be graded
+    pool       compares answers in processes with limited time and memory
+    equal      compares two answers by typed rules, or else by `algebra`
+    spelling   rewrites an answer in one LaTeX spelling
+    values     parses numbers, units and names; `words` texts, `lists` lists and points
+    algebra    compares expressions with math-verify
+    authors    the grader of the paper's authors
+    pairs      reads a file to grade
 """
 
 import lazy_loader

@@ -19,12 +19,13 @@ logging.getLogger("math_verify").setLevel(logging.ERROR)
 _NORMAL = NormalizationConfig(basic_latex=True, malformed_operators=True, nits=True)
 BOX = [LatexExtractionConfig(boxed_match_priority=0, normalization_config=_NORMAL)]
 EPSILON = Rational(1, 10**50)  # tolerance for numbers that are not fractions
-# Where two expressions of the same letters are compared: no root or pole is likely.
-PLACES = [Rational(n, 7) for n in (-23, -11, -5, -2, 2, 3, 5, 9, 13, 37)]
+# Values of the variables at which two expressions are compared; they are unlikely to be
+# a root or a pole.
+TEST_VALUES = [Rational(n, 7) for n in (-23, -11, -5, -2, 2, 3, 5, 9, 13, 37)]
 
 
 class UnreadableGold(ValueError):
-    """The gold answer cannot be parsed, whatever it is compared with."""
+    """Raised if the gold answer cannot be parsed."""
 
 
 def equal_by_algebra(gold: str, answer: str) -> bool:
@@ -49,15 +50,15 @@ def equal_by_algebra(gold: str, answer: str) -> bool:
     )
 
 
-# Names of commands and what is no formula, or a letter.
+# The name of a command or environment, or a letter (in the group).
 _LETTER = re.compile(
     r"\\(?:begin|end|text|operatorname|mathbb) ?\{[^{}]*\}|\\[a-zA-Z]+|([a-zA-Z])"
 )
 
 
 def _told_apart(gold: str, answer: str) -> tuple[str, str]:
-    """Return two answers in which no letter is both small and a capital, of which
-    math-verify makes one: the capital becomes a letter that is in neither.
+    """Replace capitals that also occur as small letters, which math-verify does not
+    distinguish, by letters that neither answer has.
     """
     letters = set(filter(None, _LETTER.findall(gold + " " + answer)))
     both = sorted(
@@ -115,14 +116,15 @@ def _is_odd_root(part) -> bool:
 
 
 def _real_root(part) -> Expr:
-    """Return the real value of an odd root, of which sympy takes another one."""
+    """Return the real value of an odd root; sympy returns a complex one."""
     return (-1) ** part.exp.p * (-part.base) ** part.exp
 
 
 def _same(gold, answer) -> bool | None:
-    """Return whether two matrices or expressions are equal; None where it cannot tell.
+    """Return whether two matrices or expressions are equal; None for other types.
 
-    math-verify takes numbers for equal that lie within 1e-15, and letters for words.
+    Used instead of math-verify, which accepts a difference of 1e-15 and reads letters
+    as words.
     """
     if isinstance(gold, MatrixBase) and isinstance(answer, MatrixBase):
         pairs = zip(gold.flat(), answer.flat(), strict=False)
@@ -133,26 +135,29 @@ def _same(gold, answer) -> bool | None:
     if not letters:
         return _same_number(gold, answer)
 
-    # Equal wherever both are meant: sqrt(1/k) is 1/sqrt(k), and |x| is not x.
+    # Equal if they agree wherever both are defined: sqrt(1/k) is 1/sqrt(k), and |x| is
+    # not x.
     verdict = None
-    for first in range(len(PLACES)):
-        places = PLACES[first:] + PLACES[:first]
-        at = dict(zip(letters, places, strict=False))
-        if _is_meant(gold, at) and _is_meant(answer, at):
+    for first in range(len(TEST_VALUES)):
+        values = TEST_VALUES[first:] + TEST_VALUES[:first]
+        at = dict(zip(letters, values, strict=False))
+        if _is_defined(gold, at) and _is_defined(answer, at):
             verdict = _same_number(gold.subs(at), answer.subs(at))
             if not verdict:
                 break
     return verdict
 
 
-def _is_meant(value: Expr, at: dict) -> bool:
-    """Return whether all parts of an expression are real and finite there."""
+def _is_defined(value: Expr, at: dict) -> bool:
+    """Return whether all parts of an expression are real and finite at these values."""
     parts = [part.subs(at) for part in parts_of(value)]
     return all(part.is_real and part.is_finite for part in parts)
 
 
 def _same_number(gold: Expr, answer: Expr) -> bool:
-    """Compare two numbers, exactly where they are fractions or infinite."""
+    """Return whether two numbers are equal: exactly if they are fractions or infinite,
+    otherwise within EPSILON.
+    """
     gold, answer = gold.doit(), answer.doit()
     are_finite = gold.is_finite and answer.is_finite
     if not are_finite or (gold.is_Rational and answer.is_Rational):

@@ -1,9 +1,9 @@
-r"""Read what a response answers: its last closed `\boxed{...}`, and what is round it;
-and say what it is worth as far as reading tells: its `Grade`, perhaps UNDECIDED.
+r"""Extract the answer of a response, the last closed `\boxed{...}`, and grade it if no
+comparison is needed; the method of other grades is UNDECIDED.
 
-The grader never sees the problem. So a header such as "Problem:" before any box may
-restate what was asked, and is left; behind a box it begins another problem, and what
-follows is cut. Special tokens of a user's turn are the end of the answer anywhere.
+The grader never sees the problem. A header such as "Problem:" before any box may
+restate the problem, so it is kept; after a box it starts another problem, and the rest
+is ignored. The special tokens of a user's turn always end the answer.
 """
 
 import re
@@ -22,7 +22,7 @@ _BRACE = re.compile(
     r"|\\.|(?P<closes>\})",
     re.DOTALL,
 )
-# What JSON makes of \b, \f and others where a backslash has no second one beside it.
+# Control characters that JSON reads for \b, \f and others with a single backslash.
 _CONTROLS = {
     "\a": r"\a",
     "\b": r"\b",
@@ -33,7 +33,7 @@ _CONTROLS = {
 }
 _CONTROL = re.compile(f"[{''.join(_CONTROLS)}](?=[a-z])")
 _ESCAPED_TWICE = re.compile(r"(?<!\\)\\\\boxed\s*\{")
-# What chat templates put between turns, as text: <|im_end|>, <｜User｜>, [INST], </s>.
+# Special tokens between turns, as text: <|im_end|>, <｜User｜>, [INST], </s>.
 _TOKEN = re.compile(
     r"(?:<[|｜][A-Za-z_▁ ]{2,40}[|｜]?>|<[A-Za-z]{2,40}\|>|</?s>|<[be]os>"
     r"|<(?:start|end)_of_turn>|\[/?INST\])"
@@ -49,7 +49,7 @@ _BEFORE_ROLE = (
     r"^[ \t>#*_(\[【-]*(?:\\[a-z]+\*?\{)?(?:\d+[.)] )?"
     r"(?:(?:the|an?|here|is|now|solve|new|next|another|this|following|similar) )*"
 )
-# A line of its own, or a line's beginning: "### Problem 2", "**Question:**", "Q: find".
+# A header, as a line or at its start: "### Problem 2", "**Question:**", "Q: find".
 _HEADER = re.compile(
     rf"{_BEFORE_ROLE}(?:{_ROLES})[ \t]*(?:[#(]?\d+[ \t)]*(?:[.)]|-[ \t])"
     r"|(?:[#(]?\d+|one|two|three)?[ \t*_#)\]】}]*(?:[:：]|$))",
@@ -74,8 +74,10 @@ _THOUGHT_ENDS = re.compile(
 
 
 def read_answer(response: str) -> tuple[str | None, bool]:
-    """Return the content of the last closed box of a response's answer, and whether
-    another problem or turn follows, which is cut. It takes time linear in the response.
+    """Return the content of the last closed box of the answer (None: no box), and
+    whether another problem or turn follows, which is ignored.
+
+    The time is linear in the length of the response.
     """
     said = _without_thoughts(_unescaped(response))
     end = _end_of_answer(said)
@@ -84,7 +86,9 @@ def read_answer(response: str) -> tuple[str | None, bool]:
 
 
 def _unescaped(response: str) -> str:
-    """Return a response whose backslashes JSON lost or doubled as it was written."""
+    """Restore backslashes that were lost or doubled when the response was stored as
+    JSON.
+    """
     if "\boxed" in response:
         response = _CONTROL.sub(lambda sign: _CONTROLS[sign[0]], response)
     if r"\\boxed" in response and _ESCAPED_TWICE.search(response):
@@ -93,9 +97,8 @@ def _unescaped(response: str) -> str:
 
 
 def _without_thoughts(response: str) -> str:
-    """Return what a response says outside of its thoughts.
-
-    Where no box is there, as when a thought never ends, the thoughts are searched, too.
+    """Return a response without its thoughts, or unchanged if the rest has no box, as
+    when a thought never ends.
     """
     marks = [*_THOUGHT_BEGINS.finditer(response), *_THOUGHT_ENDS.finditer(response)]
     if not marks:
@@ -118,9 +121,10 @@ def _without_thoughts(response: str) -> str:
 
 
 def _end_of_answer(said: str) -> int:
-    """Return where another problem or turn begins, or the text ends.
+    """Return the index of the character at which another problem or turn begins, or the
+    length of the text.
 
-    A response may begin with the tokens of its own turn, and with an empty box.
+    A response may begin with the special tokens of its turn, and with an empty box.
     """
     own_turn = _OWN_TURN.match(said)
     ends = [_USER_TURN.search(said, own_turn.end() if own_turn else 0)]
@@ -134,16 +138,16 @@ def _end_of_answer(said: str) -> int:
 def last_box(text: str) -> str | None:
     r"""Return the content of the last closed `\boxed{...}` or `\fbox{...}`, if any.
 
-    Of two nested boxes it is the inner one; a space may stand before the brace, and
-    escaped braces do not count. Braces may be missing round a number or a letter.
+    Of two nested boxes it is the inner one. A space may precede the brace, escaped
+    braces are ignored, and the braces around a number or a letter may be missing.
     """
     begin, end = max(_boxes(text), default=(-1, -1))
     return text[begin:end] if begin >= 0 else None
 
 
 def _boxes(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where the content of each closed box begins and ends, as they close."""
-    # Where the content of each open brace begins, -1 where the brace is no box's.
+    """Yield start and end of the content of each closed box, in order of closing."""
+    # The start of the content of each open brace, -1 for a brace without a box.
     opened: list[int] = []
     for token in _BRACE.finditer(text):
         if token["bare"]:
@@ -157,8 +161,8 @@ def _boxes(text: str) -> Iterator[tuple[int, int]]:
 
 
 MAX_CHARACTERS = 500  # no answer of the MATH test set has more than 100
-# Methods that say why nothing was decided; an answer with one of them counts as not
-# correct, and apart.
+# Methods that give the reason why an answer could not be graded; such an answer counts
+# as not correct, and its status is reported.
 STATUSES = frozenset(
     {
         "unreadable-gold",
@@ -187,16 +191,16 @@ class Grade:
 
     correct: bool
     extracted: str | None  # the content of its last box
-    method: str  # what decided: a rule, math-verify, or one of STATUSES
-    # False where the gold is a number and the box is not the number itself.
+    method: str  # the deciding rule, "math-verify", or one of STATUSES
+    # False if the gold answer is a number and the box is an expression for it.
     evaluated: bool = True
     # Whether another problem or turn follows the answer, which is not graded.
     run_on: bool = False
 
 
 def settle(gold: str, response: str) -> Grade:
-    """Return the grade as far as reading tells it; its method is UNDECIDED where
-    `lib.grading.equal.compare` has to.
+    """Return the grade of a response if it needs no comparison; otherwise the method is
+    UNDECIDED, and `lib.grading.equal.compare` decides.
     """
     box, run_on = read_answer(response)
     status = _status(gold, box)
@@ -205,8 +209,8 @@ def settle(gold: str, response: str) -> Grade:
 
 
 def _status(gold: str, box: str | None) -> str:
-    """Return why a pair cannot be compared, "equal" where it is as it stands, or
-    UNDECIDED.
+    """Return the status of a pair that cannot be compared, "equal" for identical texts,
+    or UNDECIDED.
     """
     bare = re.sub(r"\\text\{[^{}]*\}", " ", gold)
     words = re.findall(r"(?<![\\a-zA-Z])[a-zA-Z]{3,}", bare)

@@ -1,7 +1,7 @@
-r"""Decide whether two answers are equal: by typed rules, and by algebra where they end.
+r"""Decide whether two answers are equal: by typed rules, or else by algebra.
 
-A list, a point or an interval is compared value by value, by the same rules. All of it
-may take any time: `pool` calls it in a process that may be ended.
+A list, a point or an interval is compared value by value, by the same rules. A
+comparison can take arbitrarily long, so `pool` runs it in a process that can be killed.
 """
 
 import re
@@ -24,26 +24,26 @@ from lib.grading.words import (
 _COMPARISON = re.compile(r"[=<>]|\\(?:leq|geq|neq|in)(?![a-z])")
 _SET = re.compile(r"[<>]|\\(?:leq|geq|neq|in|cup|cap|setminus|mathbb)(?![a-z])")
 _APPROXIMATELY = re.compile(r"\\approx(?![a-z])")
-# Letters of scripts that are read in a few words alone.
+# Letters of scripts in which only a few words are known.
 _OTHER_SCRIPT = re.compile(r"[\u0400-\u1fff\u3040-\ua4cf\uac00-\ud7af]")
 
 
 def compare(gold: str, answer: str) -> tuple[bool, str]:
-    r"""Return whether two answers are equal, and what decided.
+    r"""Return whether two answers are equal, and the rule that decided.
 
-    Of an answer with \approx either side may be the gold. Raises UnreadableGold, and
-    whatever math-verify raises, MemoryError included.
+    Either side of an answer with \approx may equal the gold answer. Raises
+    UnreadableGold, and any exception of math-verify, including MemoryError.
     """
-    asked = _in_radians(in_digits(spelled(gold)))
+    expected = _in_radians(in_digits(spelled(gold)))
     given = _in_radians(in_digits(spelled(answer)))
     sides = [side.strip() for side in _APPROXIMATELY.split(given) if side.strip()]
     verdicts = (
-        _decided(asked, _without_lead(asked, side)) for side in sides or [given]
+        _decided(expected, _without_lead(expected, side)) for side in sides or [given]
     )
     correct, method = max(verdicts, key=itemgetter(0))
     if correct:
         return True, method
-    if unread_words(asked):
+    if unread_words(expected):
         raise UnreadableGold(gold)
     is_read = not _OTHER_SCRIPT.search(split_unit(given)[0]) or changing_words(given)
     return False, method if is_read else "unreadable-answer"
@@ -53,15 +53,16 @@ _OF_ANGLES = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)(?![a-z])|e ?\^ ?\{ ?i")
 
 
 def _in_radians(spelled: str) -> str:
-    """Return an answer whose functions of angles take them in radians."""
+    """Return an answer with the arguments of trigonometric functions in radians."""
     if r"\circ" not in spelled or not _OF_ANGLES.search(spelled):
         return spelled
     return re.sub(r"(\d+(?:\.\d+)?) ?\^\\circ ?", r"\\frac{\1 \\pi}{180}", spelled)
 
 
 def _without_lead(gold: str, answer: str) -> str:
-    r"""Return an answer without words before it, as of `\text{The point is } (2, 4)`,
-    that change nothing, beside a gold answer that begins with none.
+    r"""Return an answer without introductory words, `\text{The point is } (2, 4)`.
+
+    They are kept if they change its meaning or the gold answer begins with words, too.
     """
     if gold.startswith(r"\text") or changing_words(answer):
         return answer
@@ -80,8 +81,10 @@ def _decided(gold: str, answer: str) -> tuple[bool, str]:
 
 
 def _named_point(text: str, other: str) -> str:
-    """Return (x, y) = (1, 2) as x = 1, y = 2 beside equations, else without its names,
-    and P(1, 2) as (1, 2) beside a point.
+    """Return a named point in the form of the other answer.
+
+    (x, y) = (1, 2) becomes x = 1, y = 2 if the other answer has equations, and (1, 2)
+    if not. P(1, 2) becomes (1, 2) if the other answer is a point.
     """
     name, value = named(text)
     if name.startswith("("):
@@ -98,8 +101,8 @@ _CHOSEN = re.compile(r"^C ?\( ?(\d+) ?, ?(\d+) ?\)$")
 
 
 def _without_names(gold: str, answer: str) -> tuple[str, str]:
-    """Return two answers without names where both have the same or only one has any: y
-    and f(x) name the same curve, x and y do not.
+    """Return two answers without their names if the names agree or only one answer has
+    any: y and f(x) name the same curve, x and y do not.
     """
     gold_name, gold_value = named(gold)
     name, value = named(answer)
@@ -112,8 +115,8 @@ def _without_names(gold: str, answer: str) -> tuple[str, str]:
 
 
 def _shaped(text: str, other: str) -> str:
-    r"""Return a vector as the other side writes it: beside a matrix a tuple becomes a
-    row or column of one, and 3i - j is (3, -1).
+    r"""Return a vector in the form of the other answer: a tuple becomes a row or column
+    if the other one is a matrix, and 3i - j becomes (3, -1).
     """
     text = text.replace(r"\langle", "(").replace(r"\rangle", ")")
     if r"\basis" in text:
@@ -141,7 +144,7 @@ def _component(text: str, axis: str) -> str:
 
 
 def _same(gold: str, answer: str) -> bool | None:
-    """Compare them as they are printed."""
+    """Return True if two answers print alike, otherwise None."""
     return True if key(gold) == key(answer) else None
 
 
@@ -151,7 +154,7 @@ _IN_BASE = re.compile(r"\(?([\dA-F]+)\)?(?: ?_ ?\{? ?(\d+) ?\}?)?", re.IGNORECAS
 def _base(gold: str, answer: str) -> bool | None:
     """Compare digits and base as written: `52_8` is not `52_9` or 42.
 
-    A base left out is as asked.
+    A missing base matches any.
     """
     expected = _IN_BASE.fullmatch(gold)
     given = _IN_BASE.fullmatch(answer)
@@ -176,7 +179,7 @@ _ANGLE = re.compile(r"(\d+) ?\^\\circ ?(\d+) ?'(?: ?(\d+) ?'')?")
 def _parts(gold: str, answer: str) -> bool | None:
     r"""Compare times, ratios and angles part by part: 2:4 is not 1:2.
 
-    \frac{1}{2} is 1:2, and where gold is no ratio the quotient counts.
+    \frac{1}{2} equals 1:2. None if the gold answer is none of these.
     """
     angle, other = _ANGLE.fullmatch(gold), _ANGLE.fullmatch(answer)
     if angle:
@@ -200,7 +203,7 @@ def _number(gold: str, answer: str) -> bool | None:
     expected = parse_number(gold_text)
     value = parse_number(text) or parse_number(without_words(text))
     if value is None and text.endswith(r"\dots") and r"\dots" not in gold:
-        return False  # a decimal that goes on, nobody knows how
+        return False  # a decimal whose further digits are unknown
     if expected is None or value is None:
         return None
     percents = ("%" in gold_unit) - ("%" in unit)
@@ -236,15 +239,15 @@ _OR = re.compile(
 
 def _taken(value: str, left: list[str]) -> bool:
     """Take the first equal value out of those left, and return whether there is one."""
-    for place, other in enumerate(left):
+    for index, other in enumerate(left):
         if _decided(value, other)[0]:
-            del left[place]
+            del left[index]
             return True
     return False
 
 
-# By what `Grade.method` calls them, in the order in which they are asked. Each returns
-# None where it does not apply.
+# The rules by their name in `Grade.method`, in the order in which they are tried. Each
+# returns None if it does not apply.
 _RULES = {
     "equal": _same,
     "base": _base,

@@ -1,18 +1,18 @@
-"""Take lists, points and intervals apart: into their brackets and their values."""
+"""Split lists, points and intervals into their brackets and their values."""
 
 import re
 
 from lib.grading.values import NAMED_VALUE, SEPARATORS
 
 _BOTH_SIGNS = re.compile(r"\\pm(?![a-z])")
-MOST_VALUES = 100  # that dots may stand for
+MAX_VALUES = 100  # that dots may replace
 
 
 def split_values(text: str) -> tuple[str, list[str]]:
-    r"""Return the brackets round a text, "" for none and for braces, and its values.
+    r"""Return the brackets around a text ("" for none and for braces) and its values.
 
-    Where each has a name of its own, as in x = 3, y = 4, the brackets are "=", and the
-    values stand in the order of the names.
+    If every value has a different name, as in x = 3, y = 4, the brackets are "=" and
+    the values are in the order of the names.
     """
     text = SEPARATORS.sub(",", text).strip()
     enclosed = re.fullmatch(r"(\(|\[|\\\{)(.*)(\)|\]|\\\})", text)
@@ -33,7 +33,7 @@ def split_values(text: str) -> tuple[str, list[str]]:
 
 
 def _between_commas(text: str) -> list[str]:
-    """Return the values of a list, none where a bracket closes that it did not open."""
+    """Return the values of a list; empty if it closes a bracket that is not open."""
     depth = 0
     parts = [""]
     for token in re.findall(r"\\[a-zA-Z]+|\\.|.", text):
@@ -50,28 +50,30 @@ def _between_commas(text: str) -> list[str]:
 
 
 def _continued(values: list[str]) -> list[str]:
-    r"""Return a list with the values for which \dots stands between whole numbers."""
+    r"""Return a list in which \dots between integers is replaced by the values that it
+    omits.
+    """
     if r"\dots" not in values[1:-1]:
         return values
-    place = values.index(r"\dots", 1)
-    before, after = values[:place], values[place + 1 :]
+    dots = values.index(r"\dots", 1)
+    before, after = values[:dots], values[dots + 1 :]
     if not all(re.fullmatch(r"-?\d{1,9}", value) for value in [*before, after[0]]):
         return values
     first, *others = map(int, before)
     step = (others[0] - first if others else 1) or 1
-    counted = range(first, int(after[0]) + step, step)
-    is_even = counted[-1:] == range(int(after[0]), int(after[0]) + step, step)
+    sequence = range(first, int(after[0]) + step, step)
+    is_even = sequence[-1:] == range(int(after[0]), int(after[0]) + step, step)
     if (
         not is_even
-        or len(counted) > MOST_VALUES
-        or list(map(int, before)) != list(counted[: len(before)])
+        or len(sequence) > MAX_VALUES
+        or list(map(int, before)) != list(sequence[: len(before)])
     ):
         return values
-    return [*map(str, counted), *after[1:]]
+    return [*map(str, sequence), *after[1:]]
 
 
 def _with_both_signs(value: str) -> list[str]:
-    r"""Return the values that `\pm` stands for; `\mp` is the other sign."""
+    r"""Return both values of an expression with `\pm`; `\mp` has the opposite sign."""
     if not _BOTH_SIGNS.search(value):
         return [value]
     both = []

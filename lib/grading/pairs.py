@@ -1,4 +1,4 @@
-"""Gold answers and responses from a file of any harness, a JSON object per line."""
+"""Read gold answers and responses from a JSONL file of any evaluation harness."""
 
 import contextlib
 import math
@@ -10,32 +10,34 @@ from lib.files.atomic import json_lines, plain_digits
 
 
 def read_pairs(file: Path, answer: str, response: str) -> list[tuple[str, str]]:
-    """Return gold answer and response of every line, by the dotted paths of their
-    fields, such as doc.answer and resps.0.0. A response of null is an empty one.
+    """Return (gold answer, response) for every line of a JSONL file.
 
-    Raises InputError for a line without one of them or with a blank gold answer, and
-    for a file without lines.
+    answer, response: dotted paths of fields, such as doc.answer and resps.0.0. A null
+    response counts as empty. Raises InputError for a line without one of the fields or
+    with a blank gold answer, and for an empty file.
     """
     pairs = []
     for line, row in json_lines(file):
-        place = f"{file}, line {line}"
-        gold = _text_at(row, answer, place)
+        origin = f"{file}, line {line}"
+        gold = _text_at(row, answer, origin)
         if not gold.strip():
-            raise InputError(f"{place}: field {answer!r} is blank: give a gold answer")
-        pairs.append((gold, _text_at(row, response, place, null="")))
+            raise InputError(f"{origin}: field {answer!r} is blank: give a gold answer")
+        pairs.append((gold, _text_at(row, response, origin, null="")))
     if not pairs:
         raise InputError(f"{file}: no lines to grade")
     return pairs
 
 
-def _text_at(row: Any, field: str, place: str, null: str | None = None) -> str:
-    """Return the text or number at a dotted path of names and places; raises InputError
-    where there is none.
+def _text_at(row: Any, field: str, origin: str, null: str | None = None) -> str:
+    """Return the text or number at a dotted path of names and indices; raise InputError
+    if there is none.
 
-    null: what stands for a null, which is refused without it.
+    origin: file and line, for the message. null: the text that replaces a null; None:
+    a null raises InputError, too.
     """
     with contextlib.suppress(KeyError, IndexError, TypeError, ValueError):
-        # The ValueError is of a place that is no number, or of thousands of digits.
+        # int raises ValueError for an index that is no number or has thousands of
+        # digits.
         for step in field.split("."):
             row = row[step if isinstance(row, dict) else int(step)]
         if row is None and null is not None:
@@ -44,4 +46,4 @@ def _text_at(row: Any, field: str, place: str, null: str | None = None) -> str:
             return plain_digits(row)
         if isinstance(row, str | int | float) and not isinstance(row, bool):
             return str(row)
-    raise InputError(f"{place}: no text in field {field!r}")
+    raise InputError(f"{origin}: no text in field {field!r}")

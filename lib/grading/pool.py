@@ -1,9 +1,8 @@
-"""Grade in bounded time and memory: worker processes that can be killed compare the
-answers.
+"""Grade answers in worker processes with limited time and memory.
 
-The kernel kills a worker that takes too long for a pair, and refuses it more memory
-than its limit; pebble starts another one. Workers are spawned rather than forked, so
-that they work from any thread and with CUDA loaded.
+The kernel kills a worker that exceeds the time limit for a pair, and refuses it memory
+beyond the limit; pebble then starts another worker. Workers are spawned rather than
+forked, so that they work from any thread and with CUDA loaded.
 """
 
 import contextlib
@@ -27,30 +26,30 @@ from lib.grading.answer import UNDECIDED, Grade, settle
 SECONDS = 8
 MEMORY = 2 << 30
 _starting = threading.Lock()  # one worker starts at a time
-_making = threading.Lock()  # and one pool is made, whichever thread asks first
+_making = threading.Lock()  # one pool is created, by the first thread
 
 
 def grade(gold: str, response: str) -> Grade:
-    """Grade the completion of one problem, in milliseconds, at most SECONDS.
+    """Return the grade of one response, usually within milliseconds, at most SECONDS.
 
-    No text makes it raise; InputError is raised for a value that is no text.
+    Raises InputError for a value that is not a text.
     """
     return grade_many([(gold, response)])[0]
 
 
 def grade_many(pairs: Iterable[tuple[str, str]]) -> list[Grade]:
-    """Grade (gold, response) pairs and return the grades in their order.
+    """Return the grades of (gold, response) pairs, in their order.
 
-    Raises InputError for a value that is no text, and if no worker can start.
+    Raises InputError for a value that is not a text, and if no worker can start.
     """
     pairs = list(pairs)
     for number, pair in enumerate(pairs, 1):
         _require_text(number, *pair)
     grades = [settle(*pair) for pair in pairs]
-    places = [n for n, verdict in enumerate(grades) if verdict.method == UNDECIDED]
-    tasks = [(SECONDS, pairs[n][0], grades[n].extracted) for n in places]
-    for place, (correct, method) in zip(places, _verdicts(tasks), strict=True):
-        grades[place] = replace(grades[place], correct=correct, method=method)
+    undecided = [n for n, verdict in enumerate(grades) if verdict.method == UNDECIDED]
+    tasks = [(SECONDS, pairs[n][0], grades[n].extracted) for n in undecided]
+    for n, (correct, method) in zip(undecided, _verdicts(tasks), strict=True):
+        grades[n] = replace(grades[n], correct=correct, method=method)
     return grades
 
 
@@ -82,8 +81,10 @@ def _verdicts(tasks: list[tuple], tries: int = 2) -> list[tuple[bool, str]]:
 
 
 class _Worker(SpawnProcess):
-    """A process that does not import the script that grades, as multiprocessing would:
-    without the guard `if __name__ == "__main__":` that would run, and wait for itself.
+    """A process that does not import the calling script, as multiprocessing would.
+
+    A script without the guard `if __name__ == "__main__":` would otherwise run again in
+    the worker, and wait for itself.
     """
 
     @staticmethod
@@ -119,7 +120,7 @@ os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def _verdict(future: ProcessFuture) -> tuple[bool, str]:
-    """Return a worker's result for a pair, or the status of a pair that ended it."""
+    """Return a worker's result for a pair, or "timeout" or "crash" if it ended."""
     try:
         return future.result()
     except ProcessExpired as error:
@@ -130,8 +131,8 @@ def _verdict(future: ProcessFuture) -> tuple[bool, str]:
 def _limit() -> None:
     """Limit a worker's memory, and make its algebra the same on every machine."""
     for kind, most in ((resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_CORE, 0)):
-        # Where a lower limit is in force, and on systems that refuse limits, such as
-        # macOS: a pair is then bounded in time alone.
+        # Raised if a lower limit is in force, and on systems such as macOS that refuse
+        # limits: only the time of a pair is then limited.
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(kind, (most, most))
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
@@ -140,12 +141,12 @@ def _limit() -> None:
 
 
 def _compare(seconds: float, gold: str, answer: str) -> tuple[bool, str]:
-    """Return the result of `compare` for a pair, or its status, in a worker.
+    """Return the result of `compare` for a pair, or the status of a failure.
 
-    Seconds are processor time, so that no grade depends on the load. The kernel kills a
-    worker that exceeds them, whatever code it runs.
+    seconds: of processor time, so that no grade depends on the load. The kernel kills a
+    worker that exceeds it.
     """
-    # Imported in the worker, under its limits, and before its time begins.
+    # Imported in the worker, under its memory limit, and before the time starts.
     from lib.grading.algebra import UnreadableGold
     from lib.grading.equal import compare
 

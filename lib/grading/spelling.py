@@ -1,4 +1,4 @@
-r"""Write an answer in one LaTeX spelling, so that the rules see what it says alone.
+r"""Rewrite an answer in one LaTeX spelling, so that rules need not know the others.
 
 Gold answers must be LaTeX. Answers may also come in plain notation (`sqrt(2)`, `x**2`),
 in any font, and in the layout of a page. `spelled` changes no value.
@@ -7,7 +7,7 @@ in any font, and in the layout of a page. `spelled` changes no value.
 import re
 from unicodedata import normalize
 
-# What stands for more than itself, before NFKC makes plain digits of it.
+# Superscripts, fractions and others, before NFKC replaces them by plain digits.
 BEFORE_NFKC = r"""
 ([⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+)  =>  ^{\1}
 ([₀₁₂₃₄₅₆₇₈₉]+)  =>  _{\1}
@@ -16,7 +16,7 @@ BEFORE_NFKC = r"""
 (\d)[\u0304\u0305]  =>  \\overline{\1}
 (\d)\u0307  =>  \\dot{\1}
 """
-# A sign and the command that it stands for.
+# Signs and the LaTeX commands that replace them.
 SIGN_COMMANDS = (
     "× times ÷ div · cdot ⋅ cdot ∙ cdot ∗ cdot π pi θ theta ∞ infty √ sqrt ≤ leq ≥ geq"
     " ≠ neq ∪ cup ∩ cap ∈ in ± pm ∓ mp ∅ emptyset ≈ approx ≃ approx ∴ therefore"
@@ -33,8 +33,8 @@ _CHARACTERS = {
     **{ord("°"): r"^\circ ", ord("。"): ".", ord("、"): ",", ord("∶"): ":"},
 }
 
-# What is read of Chinese and Russian: signs, scales, lists, the empty set and choices;
-# other words of these scripts become text.
+# Rules for Chinese and Russian: signs, scales, lists, the empty set and choices. Other
+# words of these scripts become text.
 OTHER_SCRIPTS = r"""
 负 ?(?=[\d\\])  =>  -
 (?<=[\d}]) ?(\\text\{)? ?百  =>  <space>\\times 10^2 \1
@@ -268,12 +268,11 @@ _RULES = _read(RULES)
 
 
 def spelled(answer: str) -> str:
-    r"""Return an answer in one LaTeX spelling.
-
-    It has plain characters, no fonts, fractions as `\frac{a}{b}`, and no full stop.
+    r"""Return an answer in one LaTeX spelling: plain characters, no fonts, fractions as
+    `\frac{a}{b}`, no full stop.
     """
     if _PLAIN.fullmatch(answer):
-        return answer  # no rule changes it, and most answers are of this kind
+        return answer  # saves time: most answers are numbers, which no rule changes
     if not answer.isascii():
         answer = _replaced(answer, _BEFORE_NFKC)
         answer = normalize("NFKC", answer)

@@ -1,4 +1,4 @@
-"""Read what a spelled answer says: its name, number and units, and words round it."""
+"""Parse an answer in its LaTeX spelling: its name, its number and its units."""
 
 import re
 from fractions import Fraction
@@ -10,7 +10,7 @@ _NUMBER = re.compile(
     rf"(?:(\d+) +(?=\d+ ?/))?([+-]?{_DECIMAL})(?: ?/ ?([+-]?{_DECIMAL}))?"
     r"(?:(?: ?\\(?:times|cdot) ?10 ?\^ ?\{? ?|[eE])([+-]?\d{1,3}) ?\}?)?"
 )
-# 0.1\overline{6}, and 0.1666\dots or 0.1212\dots, which say which digits come again.
+# Periodic decimals: 0.1\overline{6}, and 0.1666\dots or 0.1212\dots.
 _PERIODIC = re.compile(r"(\d*)\.(\d*)\\overline ?\{ ?(\d+) ?\}")
 _GOES_ON = re.compile(
     r"(\d*)\.(\d{0,20}?)(?=(\d{2,12}?)\3|(\d)\4\4)(?:(?:\3)+|\4+) ?\\dots"
@@ -19,10 +19,11 @@ _DOTTED = re.compile(r"\d{1,3}(?:\.\d{3}){2,}")  # thousands in other countries
 
 
 def parse_number(spelled: str) -> Fraction | None:
-    r"""Return the exact value of a plain number, None for anything else.
+    r"""Return the exact value of a plain number, None for other answers.
 
-    Plain are integers with or without groups of thousands, decimals, fractions, mixed
-    numbers, `a \times 10^b`, 1e-7, `0.\overline{3}` and `0.333\dots`. 0.33 is not 1/3.
+    Plain numbers are integers with or without groups of thousands, decimals, fractions,
+    mixed numbers, `a \times 10^b`, 1e-7, `0.\overline{3}` and `0.333\dots`. 0.33 is not
+    1/3.
     """
     sign = -1 if spelled.startswith("-") else 1
     body = re.sub(r"\A- ?", "", spelled)
@@ -65,13 +66,13 @@ def key(spelled: str) -> str:
     return re.sub(r"(?<!\d)\s+|\s+(?!\d)", "", spelled)
 
 
-# What stands between the values of a list, beside a comma.
+# Separators of the values of a list, in addition to a comma.
 SEPARATORS = re.compile(
     r"\\text\{ ?,? ?(?:or|and) ?,? ?\}|(?<![a-zA-Z\\])(?:or|and)(?![a-zA-Z])"
     r"|\\(?:lor|land|vee|wedge)(?![a-z])|\\&|;"
 )
-# Units that are told apart; the first name of each is its spelling here. Others may be
-# any: apples, students, points.
+# Units that are distinguished; the first name of each is its spelling here. Any other
+# word may be a unit, too: apples, students, points.
 _NAMES = (
     "mm millimeter millimetre; cm centimeter centimetre; m meter metre; km kilometer"
     " kilometre; in inch inche; foot ft feet; yard yd; mile mi; second s sec; minute"
@@ -96,16 +97,16 @@ _WITH_UNIT = re.compile(
 
 
 def split_unit(spelled: str) -> tuple[str, list[str]]:
-    """Return the value and its units: `15 cm^2` gives ("15", ["cm"]).
+    """Return the value and its units: ("15", ["cm"]) for `15 cm^2`.
 
-    Known units get one spelling. Nothing is split off mere words.
+    Known units have one spelling. An answer of words alone is not split.
     """
     text = spelled.strip()
     match = _WITH_UNIT.fullmatch(text)
     if match is None:
         return text, []
     units = _unit_words(match["plain"] or match["marked"])
-    # Letters that stand bare may be a product of variables.
+    # Letters outside of \text may be a product of variables.
     if match["plain"] and not KNOWN_UNITS.issuperset(units):
         return text, []
     value, before = split_unit(match["value"])
@@ -113,7 +114,7 @@ def split_unit(spelled: str) -> tuple[str, list[str]]:
 
 
 def _unit_words(text: str) -> list[str]:
-    """Return units in one spelling, none where their name is left out: "per week"."""
+    """Return units in one spelling; empty if the unit is left out, as in "per week"."""
     plain = text.replace(r"\text", "").lower()
     if re.match(r"\{? ?per ", plain):
         return []
@@ -124,13 +125,13 @@ def _unit_words(text: str) -> list[str]:
 
 _POWER = re.compile(r"\^ ?\{? ?(-?\d) ?\}?$")
 _SCALE = re.compile(r"(?:\\circ|degrees?)[ }]*(?:\\text\{)? ?([CF])", re.IGNORECASE)
-# What a prime and two of them are: minutes of an angle or feet, seconds or inches.
+# One prime is minutes of an angle or feet, two are seconds or inches.
 _PRIMES = {"'": ("minute", "foot"), "''": ("second", "in")}
 
 
 def unit(gold: str, answer: str) -> bool | None:
-    """Tell known units apart, and their powers and scales where both are written; a
-    unit that is unknown or left out may be any.
+    """Return False if two answers have different known units, or different powers or
+    temperature scales; None otherwise. An unknown or missing unit matches any.
     """
     expected = split_unit(gold)[1]
     given = split_unit(answer)[1]

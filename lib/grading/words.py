@@ -1,4 +1,4 @@
-r"""Compare words: choices, names and other texts; and read the words round a number.
+r"""Compare words (choices, names and other texts), and read the words around a number.
 
 Letters are words inside of `\text`, or where they spell real words: `p - q` is a
 formula, in which case and signs count.
@@ -15,8 +15,9 @@ _OPERATOR = re.compile(r"[-+=<>^_/*|!]")
 
 
 def choice(gold: str, answer: str) -> bool | None:
-    """Compare the letter of a multiple choice, which what it stands for may follow, but
-    no other letter.
+    """Compare the letter of a multiple choice; the text of the choice may follow it.
+
+    An answer with another letter, too, is wrong.
     """
     letter = re.fullmatch(r"\(?([A-Z])\)?", _plain(gold))
     if not letter or gold == letter[1]:
@@ -29,7 +30,7 @@ def choice(gold: str, answer: str) -> bool | None:
     return {name.upper() for name in named} == {letter[1]}
 
 
-# A letter that is named as a choice, and words that take a choice back.
+# A letter that is named as a choice, and words that withdraw a choice.
 _OPTION = re.compile(r"\(([A-Za-z])\)|(?:\b(?:or|and)\b|[,/&]) ?\(?([A-Z])\b(?!')")
 _REFUSED = re.compile(r"\b(?:is|can)(?:n't| ?not| wrong| incorrect| false)\b")
 
@@ -37,8 +38,8 @@ _REFUSED = re.compile(r"\b(?:is|can)(?:n't| ?not| wrong| incorrect| false)\b")
 def word(gold: str, answer: str) -> bool | None:
     r"""Compare words without case, articles and the order of a list.
 
-    A gold answer in `\text` is settled by this, and so are words that change what is
-    said, as in "12 or more", if gold lacks them.
+    This decides about a gold answer in `\text`, and about an answer with words that
+    change its meaning, as in "12 or more", if the gold answer does not have them.
     """
     expected = _listed(gold, answer)
     if expected is not None and expected == _listed(answer, gold):
@@ -49,13 +50,13 @@ def word(gold: str, answer: str) -> bool | None:
 
 
 def _plain(spelled: str) -> str:
-    """Return an answer with its texts as plain words, without what leads to it."""
+    """Return an answer with its texts as plain words, without "the answer is"."""
     lead = r"^(?i:(?:the )?(?:correct )?(?:answer|choice|option) is:? )"
     return re.sub(lead, "", _TEXT.sub(r"\1", spelled).strip())
 
 
 def _listed(spelled: str, beside: str) -> list[str] | None:
-    """Return the words of a list in alphabetical order; None where they are none."""
+    """Return the words of a list in alphabetical order; None if it has a formula."""
     bare = _TEXT.sub(" ", spelled)
     letters = re.findall("[A-Za-z]+", bare)
     is_formula = not all(map(_REAL_WORD.fullmatch, letters))
@@ -73,8 +74,8 @@ _COMMAND = re.compile(r"\\text\{[^{}]*\}|\\[a-zA-Z]+(?: ?\{[A-Za-z*]*\})?")
 
 
 def unread_words(gold: str) -> bool:
-    """Return whether real words stand bare beside a number in a spelled gold answer,
-    which no rule reads: 5 (five), Answer: 5.
+    """Return whether a gold answer has words and a number outside of `\\text`, which no
+    rule can read: 5 (five), Answer: 5.
     """
     bare = _COMMAND.sub(" ", split_unit(gold)[0])
     words = [
@@ -83,7 +84,7 @@ def unread_words(gold: str) -> bool:
     return bool(words) and bool(re.search(r"\d", bare))
 
 
-# Words that change what a number says: "12 or more", "about 12", "12 is impossible".
+# Words that change the meaning of a number: "12 or more", "about 12".
 _CHANGES = re.compile(
     r"\b(?:at (?:the )?(?:least|most)|\w+ than|up to|close to|about|around|approx"
     r"|(?:or|and) (?:more|less|fewer|so|up|greater|higher|lower|above|below)|roughly"
@@ -100,7 +101,7 @@ _CHANGES = re.compile(
 
 
 def changing_words(spelled: str) -> set[str]:
-    """Return the words of an answer that change what its number says."""
+    """Return the words of an answer that change the meaning of its number."""
     return set(_CHANGES.findall(re.sub(r"\\[a-z]+", " ", spelled.lower())))
 
 
@@ -122,7 +123,7 @@ _TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ni
 _DIGITS = {name: value for value, name in enumerate(_ONES)} | {
     name: 10 * value for value, name in enumerate(_TENS, 2)
 }
-# A number in words, which no other number, part or scale follows.
+# A number in words that is not followed by another number, a fraction or a scale.
 _IN_WORDS = re.compile(
     rf"(\\text\{{)? ?({'|'.join(sorted(_DIGITS, reverse=True))})"
     rf"(?:(?<=ty)[- ]({'|'.join(_ONES[1:10])}))?\b"

@@ -96,11 +96,13 @@ def build_prompt(
     reasons = []
     between = parts["problem"][0] - 1
     inserted = filler.text(condition.inserted)
-    for place, text in _insertions(tokenizer, content, between, inserted, filler):
-        moved = _moved(parts, place, text)
-        whole = content[:place] + text + content[place:]
-        prompt = _encode(tokenizer, whole, moved, format, turns)
-        reason = _what_changed(tokenizer, baseline, prompt, condition, filler.length)
+    for start, text in _insertions(tokenizer, content, between, inserted, filler):
+        moved = _moved(parts, start, text)
+        with_insertion = content[:start] + text + content[start:]
+        prompt = _encode(tokenizer, with_insertion, moved, format, turns)
+        reason = _change_of_originals(
+            tokenizer, baseline, prompt, condition, filler.length
+        )
         if not reason:
             return prompt
         reasons.append(reason)
@@ -117,19 +119,19 @@ def _turns(examples: Sequence[Example]) -> list[dict]:
     return turns
 
 
-def _moved(parts: dict[str, list[int]], place: int, text: str) -> dict[str, list[int]]:
-    """Return the bounds of parts and insertion after a text is inserted.
+def _moved(parts: dict[str, list[int]], start: int, text: str) -> dict[str, list[int]]:
+    """Return the bounds of the parts and of the insertion, in characters, after a text
+    is inserted at `start`.
 
-    Parts after the position move; a part that contains the position contains the
-    insertion.
+    Later parts move; a part that contains `start` will contain the insertion.
     """
     size = len(text)
     moved = {}
     for name, ends in parts.items():
-        moved[name] = [end + size if end > place or not place else end for end in ends]
+        moved[name] = [end + size if end > start or not start else end for end in ends]
     # The space before the insertion is not part of it.
-    if place:
-        moved["inserted"] = [place + 1, place + size]
+    if start:
+        moved["inserted"] = [start + 1, start + size]
     else:
         moved["inserted"] = [0, size - text.endswith(" ")]
     return moved
@@ -138,8 +140,8 @@ def _moved(parts: dict[str, list[int]], place: int, text: str) -> dict[str, list
 def _insertions(
     tokenizer, content: str, between: int, text: str, filler: Filler
 ) -> list[tuple[int, str]]:
-    """Return (position, inserted text) candidates, in characters of the content, best
-    first.
+    """Return candidates (position, inserted text), best first; positions are in
+    characters of the content.
     """
     if filler.position == "before":
         # The first word of a text has no space before it. A line break after the
@@ -152,24 +154,25 @@ def _insertions(
         )
         inserted = cut_to_tokens(tokenizer, text, filler.length)
         return [(0, f"{shorter}\n"), (0, f"{inserted}\n"), (0, f"{inserted} ")]
-    places = [between if filler.position == "between" else len(content)]
+    starts = [between if filler.position == "between" else len(content)]
     if filler.position == "random":
         # Drawn from the text only, so that the position is the same for every filler.
-        places = [match.start() for match in re.finditer(r"(?<=\S) (?=\S)", content)]
-        random.Random(hashlib.sha256(content.encode()).digest()).shuffle(places)
+        starts = [match.start() for match in re.finditer(r"(?<=\S) (?=\S)", content)]
+        random.Random(hashlib.sha256(content.encode()).digest()).shuffle(starts)
     inserted = cut_to_tokens(tokenizer, text, filler.length)
-    return [(place, f" {inserted}") for place in places]
+    return [(start, f" {inserted}") for start in starts]
 
 
 def cut_to_tokens(tokenizer, text: str, length: int) -> str:
-    """Return `text`, repeated, up to the end of token number `length`; copies of words
-    are separated by spaces. Raises InputError for a text that cannot be cut there, and
-    for one with a special token, such as the end of a turn.
+    """Return a text repeated until it has `length` tokens, cut off there.
+
+    Copies of words are separated by spaces. Raises InputError if no token ends there,
+    and for a text with a special token, such as the end of a turn.
     """
     for token in tokenizer.added_tokens_decoder.values():
         if token.special and token.content in text:
             raise InputError(
-                f"the filler {text!r} holds {token.content}, a special token of this"
+                f"the filler {text!r} contains {token.content}, a special token of this"
                 " tokenizer: choose another text"
             )
     word = text.strip()
@@ -192,15 +195,15 @@ def cut_to_tokens(tokenizer, text: str, length: int) -> str:
             " its characters"
         )
     if ends[length - 1 : length] == ends[length : length + 1]:
-        whole = [
+        possible = [
             n
             for n, (end, following) in enumerate(itertools.pairwise(ends), 1)
             if end != following
         ]
-        nearest = sorted(whole, key=lambda n: abs(n - length))[:2]
+        nearest = sorted(possible, key=lambda n: abs(n - length))[:2]
         raise InputError(
             f"the filler {text!r} cannot be cut to {length} tokens inside a character:"
-            f" take {' or '.join(map(str, sorted(nearest)))}"
+            f" choose {' or '.join(map(str, sorted(nearest)))}"
         )
     cut = repeated[2 : ends[length - 1]]
     if word and not cut:
@@ -211,7 +214,9 @@ def cut_to_tokens(tokenizer, text: str, length: int) -> str:
 def _encode(
     tokenizer, content: str, parts: dict[str, list[int]], format: str, turns: list[dict]
 ) -> Prompt:
-    """Return the prompt of a content whose parts have these bounds in characters."""
+    """Tokenize a content and find the tokens of its parts, given by their bounds in
+    characters.
+    """
     text = _render(tokenizer, content, format, turns)
     ids, offsets = _tokenized(tokenizer, text, format)
     spans = {}
@@ -320,11 +325,11 @@ def _render(tokenizer, content: str, format: str, turns: list[dict]) -> str:
     raise InputError(reasons[0])
 
 
-def _what_changed(
+def _change_of_originals(
     tokenizer, baseline: Prompt, prompt: Prompt, condition: Condition, length: int
 ) -> str:
-    """Return the message that names the original token that the insertion changed, or
-    its wrong length; "" if neither.
+    """Return an error message if the insertion changes an original token or has another
+    length, or else "".
     """
     before = baseline.input_ids.tolist()
     after = prompt.input_ids[prompt.original].tolist()

@@ -1,5 +1,5 @@
-"""Problems to put to a model: the embedded set, MATH-500 from the hub, or any JSONL
-file in MATH's schema.
+"""Load problems: the embedded set, MATH-500 from the hub, or any JSONL file in MATH's
+schema.
 """
 
 import hashlib
@@ -22,24 +22,24 @@ from lib.paths import DATA
 from lib.prompts.conditions import Condition
 
 EMBEDDED = DATA / "embedded.jsonl"
-# Id and level of each problem of MATH-500, in its order: enough to draw a sample of
-# what is stored if the texts are not at hand.
+# Id and level of each problem of MATH-500, in its order. They suffice to select a
+# sample from stored results without the problems' texts.
 MATH500_LIST = DATA / "math500.csv"
 MATH500 = "HuggingFaceH4/MATH-500"
 MATH500_REVISION = "6e4ed1a2a79af7d8630a6b768ec859cb5af4d3be"
-# What `digest` gives for the 500 problems of that revision, in the hub's order.
+# The `digest` of the 500 problems of that revision, in the hub's order.
 MATH500_SHA256 = "0a7389c2f2827aa8a29e82dd296afb85ce0ac0c3a02541ac975f00c3c57f0f5b"
-# Divisors r + 0.45 apportion samples; of all such rules they depart from largest
-# remainders at the fewest sizes.
+# Samples are apportioned to levels by the divisors r + 0.45. Among such rules this one
+# differs from the largest-remainder method at the fewest sample sizes.
 DIVISOR = 0.45
-# The sources that have a name, as captions say it.
+# The named sources, with their names in captions.
 SOURCES = {"embedded": "embedded set", "math500": "MATH-500"}
 HUB_TIMEOUT = 2  # seconds that the hub may stay silent
 
 
 def _level_number(level: object) -> object:
-    """Return 3 for "Level 3", "3" and 3.0, 0 for MATH's "Level ?", and anything else as
-    it is.
+    """Return a level as an integer: 3 for "Level 3", "3" and 3.0, and 0 for MATH's
+    "Level ?". Other values are returned unchanged.
     """
     if isinstance(level, float) and level.is_integer():
         return int(level)
@@ -51,7 +51,9 @@ def _level_number(level: object) -> object:
 
 
 def _text_of_number(value: object) -> object:
-    """Return a number in digits, and anything else as it is, but true and Infinity."""
+    """Return a number as text, and other values unchanged; raise ValueError for true,
+    false and Infinity.
+    """
     if not isinstance(value, int | float):
         return value
     if isinstance(value, bool) or not math.isfinite(value):
@@ -60,7 +62,7 @@ def _text_of_number(value: object) -> object:
 
 
 def _given(value: object) -> object:
-    """Refuse what stands for no value where there must be one."""
+    """Return a value unchanged; raise ValueError if it is null, NaN or blank."""
     if _is_nothing(value):
         raise ValueError(f"must not be empty, not {json.dumps(value)}")
     return value
@@ -73,8 +75,9 @@ REQUIRED = ("problem", "answer")
 
 
 class Problem(Settings):
-    """One problem in LaTeX with its gold answer; solution and subject "" and level 0
-    mean not known.
+    """A problem in LaTeX with its gold answer.
+
+    An unknown solution or subject is "", an unknown level 0.
     """
 
     model_config = ConfigDict(extra="ignore", str_min_length=0)
@@ -87,7 +90,7 @@ class Problem(Settings):
 
 
 class Listed(NamedTuple):
-    """A problem as a sample is drawn of it: without its text."""
+    """The id and level of a problem, which suffice to draw a sample."""
 
     id: str
     level: int
@@ -95,14 +98,15 @@ class Listed(NamedTuple):
 
 AnyProblem = TypeVar("AnyProblem", Problem, Listed)
 
-# Where a sentence of a reference solution ends.
+# The end of a sentence in a reference solution.
 SENTENCE_END = re.compile(r"(?<=[.!?])\s")
 
 
 def posed(problem: Problem, condition: Condition) -> str:
-    """Return a problem's text as a condition puts it.
+    """Return the text of a problem under a condition: repeated, with a hint, or
+    unchanged.
 
-    Raises InputError where a hint is asked for and there is no reference solution.
+    Raises InputError if a hint is needed and the problem has no reference solution.
     """
     if condition.posed == "twice":
         return f"{problem.problem}\n\n{problem.problem}"
@@ -123,10 +127,11 @@ def load_problems(
     seed: int = 0,
     levels: Sequence[int] | None = None,
 ) -> list[Problem]:
-    """Return the problems of "embedded", "math500" or a JSONL file, of some levels, or
-    `limit` drawn by level.
+    """Return the problems of "embedded", "math500" or a JSONL file.
 
-    A source that cannot be used, or has no problem of these levels, raises InputError.
+    levels: the levels to keep; None: all. limit: the size of a stratified sample by
+    level; None: all problems. Raises InputError for a source that cannot be read, or
+    that has no problem of these levels.
     """
     if limit is not None and limit < 1:
         raise InputError(f"limit is {limit}: ask for at least 1 problem")
@@ -146,8 +151,8 @@ def sample_ids(
     seed: int,
     levels: Sequence[int] | None = None,
 ) -> set[str]:
-    """Return the ids of the problems that `load_problems` draws; MATH-500 itself is not
-    read for them.
+    """Return the ids of the problems that `load_problems` would return, for MATH-500
+    without its texts.
     """
     of_levels = [
         one for one in _listed(source) if levels is None or one.level in levels
@@ -156,7 +161,9 @@ def sample_ids(
 
 
 def is_within(limit: int | None, larger: int | None) -> bool:
-    """Return whether a sample of this limit lies in one of another; None draws all."""
+    """Return whether a sample of `limit` problems is a subset of one of `larger`; None:
+    all problems.
+    """
     return larger is None or (limit is not None and limit <= larger)
 
 
@@ -172,10 +179,9 @@ def _listed(source: str | Path) -> list[Listed]:
 def solved_problems(
     source: str | Path, limit: int | None = None, seed: int = 0
 ) -> list[Problem]:
-    """Return the problems of a source in the order in which a growing sample takes them
-    in.
+    """Return the problems of a source in the order of a growing stratified sample.
 
-    Raises InputError for one of them that has no reference solution.
+    Raises InputError if one of them has no reference solution.
     """
     problems = sampling_order(load_problems(source), seed)[:limit]
     for problem in problems:
@@ -188,7 +194,7 @@ def solved_problems(
 
 
 def _file_of(source: str | Path) -> Path:
-    """Return the file of a source; raises InputError where there is none."""
+    """Return the file of a source; raise InputError if it does not exist."""
     path = EMBEDDED if source == "embedded" else Path(os.path.expanduser(source))
     if not path.exists():
         raise unknown(
@@ -203,10 +209,10 @@ def _file_of(source: str | Path) -> Path:
 def drawn_problem(
     source: str | Path, wanted: str | None, limit: int | None = None, seed: int = 0
 ) -> Problem:
-    """Return the problem that figures draw: of this id, also beyond a sample, else the
-    sample's first.
+    """Return the problem that figures show: the one with the id `wanted`, even outside
+    the sample, or else the first one of the sample.
 
-    Raises InputError for an id that the source has not.
+    Raises InputError if the source has no problem of this id.
     """
     if wanted is None:
         return load_problems(source, limit, seed)[0]
@@ -217,8 +223,9 @@ def drawn_problem(
 
 
 def describe(source: str | Path) -> str:
-    """Return a short name for captions, which calls MATH-500 by its name wherever it
-    was read from. Raises InputError for a file that is not there.
+    """Return a short name of a source for captions; a copy of MATH-500 is recognised.
+
+    Raises InputError for a file that does not exist.
     """
     if source in SOURCES:
         return SOURCES[str(source)]
@@ -238,31 +245,34 @@ def digest(problems: Iterable[Problem]) -> str:
 
 
 def digest_of(source: str | Path) -> str:
-    """Return the digest of all problems of a source. MATH-500 is not read for it, since
-    what has another digest is never taken for it.
+    """Return the digest of all problems of a source.
+
+    MATH-500 need not be read, because only a text with the known digest is accepted.
     """
     return MATH500_SHA256 if source == "math500" else digest(load_problems(source))
 
 
 def stratified_sample(problems: list[Problem], limit: int, seed: int) -> list[Problem]:
-    """Return `limit` problems in their old order, every level keeping its share; a
-    larger sample holds the smaller.
+    """Return a sample of `limit` problems, stratified by level, in the given order.
+
+    A larger sample with the same seed includes the smaller one.
     """
     chosen = {problem.id for problem in sampling_order(problems, seed)[:limit]}
     return [problem for problem in problems if problem.id in chosen]
 
 
 def _rank(problem_id: str, seed: int) -> bytes:
-    # By a hash the same problems are drawn in every version of Python and for every
-    # order of the file.
+    # A hash draws the same problems in every version of Python and for every order of
+    # the file.
     return hashlib.sha256(f"{seed}:{problem_id}".encode()).digest()
 
 
 def sampling_order(problems: list[AnyProblem], seed: int) -> list[AnyProblem]:
-    """Return the problems in the order in which a growing stratified sample takes them
-    in.
+    """Return the problems in the order of a growing stratified sample: the first n are
+    the sample of size n.
     """
-    # A level's problems take their turns at even distances; the lower level goes first.
+    # The problems of a level are evenly spaced in this order; in a tie the lower level
+    # comes first.
     sizes = Counter(problem.level for problem in problems)
     drawn = Counter[int]()
     turns = {}
@@ -274,8 +284,8 @@ def sampling_order(problems: list[AnyProblem], seed: int) -> list[AnyProblem]:
 
 
 def _math500() -> list[Problem]:
-    """Return MATH-500 from the first copy in data/ or the cache folder that is the
-    known text, else from the hub.
+    """Return MATH-500 from the first copy with the known digest, in data/ or the cache
+    folder, or else from the hub.
     """
     copy = paths.CACHE / "math500.jsonl"
     for path in (DATA / "math500.jsonl", copy):
@@ -299,7 +309,8 @@ def _math500() -> list[Problem]:
 def _from_hub() -> list[dict]:
     """Return the rows of MATH-500 on the hub.
 
-    It is asked first whether it answers, since `datasets` tries on and on.
+    A first request with a time limit checks the connection, because `datasets` would
+    retry for minutes.
     """
     try:
         HfApi().dataset_info(MATH500, revision=MATH500_REVISION, timeout=HUB_TIMEOUT)
@@ -311,7 +322,7 @@ def _from_hub() -> list[dict]:
         )
         return dataset.to_list()
     except Exception as error:
-        # Of any kind: datasets, the hub and the network have classes of their own.
+        # datasets, the hub and the network raise exceptions without a common class.
         words = " ".join(str(error).split()) or type(error).__name__
         reason = unusable_variable() or words
         raise InputError(
@@ -321,31 +332,31 @@ def _from_hub() -> list[dict]:
 
 
 def _from_file(path: Path) -> list[Problem]:
-    """Return the problems of a JSONL file, refusing an empty set and an id that comes
-    twice.
+    """Return the problems of a JSONL file; raise InputError for an invalid or empty
+    file, and for a duplicate id.
     """
     lines: dict[str, int] = {}
     problems = []
     for number, row in json_lines(path):
-        place = f"{path}, line {number}"
+        origin = f"{path}, line {number}"
         if isinstance(row, dict):
             row = _filled_in(row, number)
-        problem = validated(Problem, row, place)
+        problem = validated(Problem, row, origin)
         if problem.id in lines:
             raise InputError(
-                f"{place}: unique_id {problem.id!r} was already used on line"
+                f"{origin}: unique_id {problem.id!r} was already used on line"
                 f" {lines[problem.id]}"
             )
         lines[problem.id] = number
         problems.append(problem)
     if not problems:
-        raise InputError(f"{path} holds no problems")
+        raise InputError(f"{path} has no problems")
     return problems
 
 
 def _filled_in(row: dict, number: int) -> dict:
-    """Return a row without the optional fields that are null, NaN or blank, which count
-    as missing; a line without unique_id is named by its number.
+    """Return a row without the optional fields that are null, NaN or blank; a row
+    without unique_id receives one from its line number.
     """
     present = {
         name: value
@@ -356,5 +367,5 @@ def _filled_in(row: dict, number: int) -> dict:
 
 
 def _is_nothing(value: object) -> bool:
-    """Return whether a value stands for none; pandas writes NaN."""
+    """Return whether a value is null, blank or NaN, which pandas writes for null."""
     return value is None or value != value or not str(value).strip()

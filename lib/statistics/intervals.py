@@ -19,8 +19,8 @@ import scipy
 from numpy.typing import ArrayLike
 
 ALPHA = 0.05  # two-sided: half for each bound
-ENOUGH = 20  # problems: with fewer, a constant value says nothing about the variance
-POINTS = 100  # shares are in percent, differences in percentage points
+ENOUGH = 20  # problems; the variance of fewer with a constant value is unknown
+POINTS = 100  # shares are in percent, and differences in percentage points
 LOWEST = {"share": 0, "difference": -POINTS}  # the maximum is POINTS
 RESAMPLES = 10_000
 SIGNS_AT_ONCE = 1 << 22  # of resamples: 32 MiB
@@ -73,7 +73,7 @@ class ClusteredMean:
 
     `problems` are the problems' ids; None: all are independent. A mean may have K
     columns (N, K), each with an interval; kind "largest" has C columns (N, C), of which
-    it takes the largest mean. Raises ValueError for no values, NaN or infinity.
+    the largest mean is the estimate. Raises ValueError for no values, NaN or infinity.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""How well a number for each problem predicts which problems are answered right."""
+"""Measure how well a number for each problem predicts whether it is solved."""
 
 import numpy as np
 

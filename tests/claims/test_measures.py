@@ -98,7 +98,7 @@ def test_a_share_has_the_exact_interval_where_the_model_writes_its_answer_itself
     once["answers"].loc[0, "plain"] = False
     row = verdict_on("position-end", once)
     assert row.n == 0
-    assert "asked in chat form, or its answer is elicited" in row.reason
+    assert "the prompt is a chat, or the answer is elicited" in row.reason
 
     four_times = answers("fillers", mless_end=["1000", "0000", "0000", "0000"] * 15)
     row = verdict_on("position-end", four_times)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from lib.claims.answer_measures import LEAST_OF_EACH
-from lib.claims.rule import STATED, decide
+from lib.claims.rule import MAX_ERROR_RATE, decide
 from lib.prompts.problems import load_problems
 from lib.statistics.intervals import POINTS
 from lib.statistics.prediction import roc_values
@@ -20,8 +20,8 @@ from lib.statistics.prediction import roc_values
 PROBLEMS = 40
 SIMULATIONS = 200
 # Two standard errors of so many simulations are let through.
-STANDARD_ERROR = np.sqrt(STATED * (1 - STATED) / SIMULATIONS)
-ALLOWED = STATED + 2 * STANDARD_ERROR
+STANDARD_ERROR = np.sqrt(MAX_ERROR_RATE * (1 - MAX_ERROR_RATE) / SIMULATIONS)
+ALLOWED = MAX_ERROR_RATE + 2 * STANDARD_ERROR
 ALTERNATIVES = 13  # settings of ARM that the profiles compare
 # Of a claim none of whose parts is refuted in truth.
 WRONG = ("contradicted", "in part")

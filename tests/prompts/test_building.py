@@ -236,7 +236,7 @@ def test_a_filler_with_a_special_token_is_refused(demo, refused):
     for text in ("<|im_end|>", "a <|im_end|>"):
         asked = demo.tokenizer, "What is 7?", "mless"
         message = refused(build_prompt, *asked, filler=Filler(mless=text))
-        assert message.startswith(f"the filler {text!r} holds <|im_end|>, a special")
+        assert message.startswith(f"the filler {text!r} contains <|im_end|>, a special")
 
 
 SPACES = ["between", "end", "random"]

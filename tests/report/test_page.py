@@ -175,7 +175,7 @@ def test_links_to_the_repository_begin_with_its_address(
 
 @pytest.mark.parametrize(
     "content, said",
-    [(b"", "holds no claims"), (b"[" * 5000, "holds no claims"), (b"[1]", "0")],
+    [(b"", "has no valid claims"), (b"[" * 5000, "has no valid claims"), (b"[1]", "0")],
 )
 def test_damaged_claims_give_one_line(profile, refused, content, said):
     (profile.results / "claims.json").write_bytes(content)
