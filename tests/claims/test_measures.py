@@ -78,6 +78,15 @@ def test_layers_are_compared_with_the_first_by_their_numbers():
     assert differences == pytest.approx([0.3, 0.4])
 
 
+def test_each_variable_of_a_claim_has_its_numbers():
+    arguments = {"of": ["lambda", "mass"], "at": {"condition": "mless", "layer": 1}}
+    claim = CLAIMS["dilution"].model_copy(update={"arguments": arguments})
+    evidence = lambdas(0.5)
+    evidence["measured"]["mass"] = 4 * evidence["measured"]["lambda"]
+    means = values_of(claim, evidence).mean("problem").values
+    assert means.tolist() == [[0.5, 2]]
+
+
 def test_accuracies_are_compared_over_the_problems_of_a_part_that_both_answered():
     under_mless = right(5, 10) + right(20, 20)
     evidence = answers(none=right(10, 40), mless=under_mless)

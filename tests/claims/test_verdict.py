@@ -113,8 +113,9 @@ def test_a_change_of_likelihood_is_told_as_a_share_of_the_worked_examples_gain()
     is_seen = rows.problem_id.isin(rows.problem_id.unique()[:24])
     fewer = rows[is_seen | (rows.condition != "example")].copy()
     fewer.loc[~is_seen & (rows.condition == "mless"), "nats"] += 100
+    fewer = fewer.drop(fewer.index[fewer.condition == "mless"][:2])
     share = verdict_on("likelihood-gain", {"scores": fewer}).of_example
-    assert (share.n, share.effect) == (24, pytest.approx(25, rel=0.01))
+    assert (share.n, share.effect) == (22, pytest.approx(25, rel=0.01))
 
     # Without a gain there is no scale.
     harmful = rows.assign(nats=rows.nats - 20 * (rows.condition == "example"))

@@ -149,6 +149,7 @@ x \leq 3 | x <= 3 | x ≤ 3
 7.5\% | \text{7.5\%} | 7.5\text{ per cent} ≠ \$7.5
 \$7 ≠ 7\% | 7\text{ cents}
 \$7 | 7\text{ dollars per hour} | 7\text{ per day}
+0.003 | 3e-3 ≠ 3e3
 30000 | 3e4 | 3.0\text{e}4 | 3 x 10^4 | 30_000 | 3e+4
 4000000 | 4.000.000 | 4_000_000
 [-1,4) | [-1,4[ | x \ge -1, x < 4 ≠ ]-1,4[
@@ -223,6 +224,7 @@ def test_the_same_answer_is_accepted_in_any_form_and_a_near_miss_is_not():
 # What decides, a gold answer and another.
 METHODS = r"""
 equal | x=4 | 4
+equal | 4 | x=4
 decimal | 0.5 | \frac{1}{2}
 base | 31_4 | 31
 choice | \text{(B)} | b
