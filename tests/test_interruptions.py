@@ -16,7 +16,7 @@ import types
 import pytest
 
 from lib.__main__ import main
-from lib.files import store, whole
+from lib.files import atomic, store
 
 # Where each of several runs dies: a function of os, which of its calls, and how far
 # that comes. In this order they meet an empty folder, one with settings alone, half a
@@ -73,7 +73,7 @@ def typed(arguments, shown, kill, most):
     if kill:
         name, *when = kill
         deadly = {name: dying(getattr(os, name), *when)}
-        store.os = whole.os = types.SimpleNamespace(**vars(os) | deadly)
+        store.os = atomic.os = types.SimpleNamespace(**vars(os) | deadly)
     sys.exit(main(arguments))
 
 
