@@ -28,9 +28,9 @@ from lib.evaluation.draw_scores import draws_wanted
 from lib.evaluation.likelihood import plain_rows, score_models
 from lib.evaluation.pass_rates import (
     SLOPE_ENDS,
-    calibration_slope,
     is_mixed,
     scored_draws,
+    slope_of_draws,
 )
 from lib.evaluation.records import DRAW_SCORE_FIELDS, shared_settings
 from lib.profiles import HALVES, Profile, load_profile
@@ -101,7 +101,7 @@ def table(
         if others is not None:
             of_others = mean_weight(others, condition)
             row |= _of_all(mixed, of_others, decides.mean())
-            row |= zip(SLOPE_ENDS, calibration_slope(others), strict=True)
+            row |= zip(SLOPE_ENDS, slope_of_draws(others), strict=True)
         rows.append(row)
     return pd.DataFrame(rows)
 

@@ -185,7 +185,7 @@ def pass_rate_table(
     - largest_weight: of one of these answers, under either condition
     - log_ratio_sd: standard deviation of the log-likelihood ratio, in nats
     - observed: mean of `observed_differences`; for SAMPLED_PAIR only
-    - slope: `calibration_slope`
+    - slope: `slope_of_draws`
     - cut_none, cut_mless: % of each half's answers cut off by the token limit
     """
     rows = []
@@ -210,7 +210,7 @@ def _diagnostics(draws: pd.DataFrame) -> dict[str, object]:
     row: dict[str, object] = {"n": draws["problem_id"].nunique()}
     row["mixed_problems"] = mixed["problem_id"].nunique()
     row["mixed_answers"] = len(mixed)
-    row |= zip(SLOPE_ENDS, calibration_slope(draws), strict=True)
+    row |= zip(SLOPE_ENDS, slope_of_draws(draws), strict=True)
     is_cut = draws["finish_reason"] == "length"
     for half, share in is_cut.groupby(draws["drawn_under"]).mean().items():
         row[f"cut_{half}"] = POINTS * share
@@ -249,7 +249,7 @@ def _is_too_uneven(log_weights: pd.DataFrame) -> bool:
     return effective < MIN_EFFECTIVE_SHARE * len(log_weights)
 
 
-def calibration_slope(draws: pd.DataFrame) -> tuple[float, float, float]:
+def slope_of_draws(draws: pd.DataFrame) -> tuple[float, float, float]:
     """Return the calibration slope of the log-likelihood ratio, and both ends of its
     95 % interval.
 

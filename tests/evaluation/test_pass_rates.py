@@ -10,12 +10,12 @@ import pytest
 
 from lib.errors import InputError
 from lib.evaluation.pass_rates import (
-    calibration_slope,
     checked_weighted_differences,
     is_mixed,
     observed_differences,
     pass_rate_table,
     scored_draws,
+    slope_of_draws,
     weighted_differences,
 )
 
@@ -121,7 +121,7 @@ def halves(ratio, slope):
 @pytest.mark.parametrize("true_slope", [1, 0.3])
 def test_the_calibration_slope_is_1_for_draws_with_the_scored_chances(true_slope):
     ratio = np.random.default_rng(1).normal(0.3, 1, 2000)
-    slope, low, high = calibration_slope(halves(ratio, true_slope))
+    slope, low, high = slope_of_draws(halves(ratio, true_slope))
     assert low < true_slope < high
     assert 0.1 < high - low < 0.3
     assert low < slope < high
@@ -130,19 +130,19 @@ def test_the_calibration_slope_is_1_for_draws_with_the_scored_chances(true_slope
 def test_the_slopes_interval_is_clustered_by_problem_and_uses_scored_answers():
     drawn = halves(np.random.default_rng(1).normal(0, 1, 400), 1)
     copied = pd.concat([drawn] * 4)
-    assert calibration_slope(copied) == pytest.approx(calibration_slope(drawn))
+    assert slope_of_draws(copied) == pytest.approx(slope_of_draws(drawn))
     for half in ("none", "mless"):
         lost = drawn.assign(drawn_under=half, **{half: np.nan})
-        unscored = calibration_slope(pd.concat([drawn, lost]))
-        assert unscored == pytest.approx(calibration_slope(drawn))
-        assert np.isnan(calibration_slope(drawn[drawn.drawn_under == half])).all()
-    assert np.isnan(calibration_slope(drawn.drop(columns="mless"))).all()
+        unscored = slope_of_draws(pd.concat([drawn, lost]))
+        assert unscored == pytest.approx(slope_of_draws(drawn))
+        assert np.isnan(slope_of_draws(drawn[drawn.drawn_under == half])).all()
+    assert np.isnan(slope_of_draws(drawn.drop(columns="mless"))).all()
     # No slope is steep enough for halves that do not overlap.
     for is_apart in (drawn.mless > drawn.none, drawn.mless < drawn.none):
         apart = drawn.assign(drawn_under=np.where(is_apart, "mless", "none"))
-        assert np.isnan(calibration_slope(apart)).all()
-    assert np.isnan(calibration_slope(drawn[drawn.problem_id < 4])).all()
-    assert not np.isnan(calibration_slope(drawn[drawn.problem_id < 5])).any()
+        assert np.isnan(slope_of_draws(apart)).all()
+    assert np.isnan(slope_of_draws(drawn[drawn.problem_id < 4])).all()
+    assert not np.isnan(slope_of_draws(drawn[drawn.problem_id < 5])).any()
 
 
 def test_each_model_is_estimated_from_its_own_answers():
