@@ -7,6 +7,7 @@
               legend of a figure, and how it is saved and shown
     tables    tables in few digits, and files that change only if a reader sees it;
               sentences
+    panels    the panels of single figures
     close_up  one prompt close up, as coloured tokens and curves
 
 Captions are in data/figures.yaml; the style is in paper.mplstyle.
@@ -35,6 +36,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "drawing": DRAWING,
+        "panels": ["accuracy_bars", "lambda_map", "ratio_curve"],
         "tables": ["in_words", "quoted", "settings_text", "say", "show"],
     },
 )

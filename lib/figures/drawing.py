@@ -43,7 +43,6 @@ CONDITION_LOOKS = {
 # Figures that have other colours in the paper, by condition: a reader who compares the
 # two should find the same curve in the same colour.
 PAPER_COLOURS = {
-    "fig10": {"none": "#762A83", "mless": "#44AA99", "mful": "#88CCEE"},
     "fig11": {"mless": "#0072B2", "random": "#E69F00"},
     "fig13": {"none": "#D55E00", "mless": "#009E73"},
 }

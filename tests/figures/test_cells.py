@@ -10,12 +10,11 @@ import nbformat
 import numpy as np
 import pytest
 from artists import table, texts
-from matplotlib.colors import LogNorm
 
 from lib import figures, paths
 
 # What the cells before have imported and read.
-HELD = {"figures": figures, "plt": plt, "fill": fill, "LogNorm": LogNorm}
+HELD = {"figures": figures, "plt": plt, "fill": fill}
 HELD |= {"run": None, "measured": None}
 
 
@@ -83,11 +82,11 @@ It d,m,too few,False
 def test_bars_are_the_accuracies_and_those_of_the_paper_are_hatched(draw):
     bars, *_ = draw(
         "03",
-        'names = {"none": "None", "mless": "Mless", "mful"',
+        'names = {"none": "none", "mless": "slashes", "mful"',
         "figure, axes = plt.subplot_mosaic",
         run=SimpleNamespace(accuracy=SimpleNamespace(problems="math500")),
         describe=str,
-        table=None,
+        table=table("n\n5\n"),
         measure=lambda *args: None,
         answer_tables=found("beside_the_paper", gives=BARS),
         head_curves=found("received_by_token", gives=HEAD),
@@ -102,7 +101,7 @@ def test_bars_are_the_accuracies_and_those_of_the_paper_are_hatched(draw):
     assert texts(bars.texts) == ["63", "66", "44"]
     assert all(text.get_position()[1] < 10 for text in bars.texts)
     _, labels = bars.get_legend_handles_labels()
-    assert labels == ["w/o", "w/ Mless", "the paper's numbers"]
+    assert labels == ["none", "slashes", "the paper's numbers"]
     assert texts(bars.get_xticklabels()) == ["m\n(this run)", "n\n(the paper)"]
     ends = [line.get_segments()[0][:, 1].tolist() for line in bars.collections]
     assert [59, 67] in ends
@@ -113,8 +112,9 @@ def test_a_ratio_that_leaves_the_axis_is_marked(draw):
     one = HEAD[HEAD.condition != "mful"]
     much = one.received.where(one.received != 0.2, 0.9)  # 0.9 / 0.4 of the last token
     tables = found("received_by_token", gives=one.assign(received=much))
-    _, below = draw("02", 'names = {"none": "None"', head_curves=tables)
-    ratios, mark, _ = below.lines
+    _, below = draw("02", 'names = {"none": "none"', head_curves=tables)
+    ratios, mark, inserted, _ = below.lines
+    assert inserted.get_xdata() == [0.5, 0.5]
     assert ratios.get_ydata() == pytest.approx([0.6, 2.25])
     assert mark.get_xydata().tolist() == [[1, 2]]
     assert mark.get_label() == "ratio above 2"
@@ -123,7 +123,7 @@ def test_a_ratio_that_leaves_the_axis_is_marked(draw):
 def test_lines_over_layers_have_every_estimate_and_its_interval(draw):
     tables = found("mass_table", gives=MASS)
     (ax,) = draw("02", "mass = ", network_tables=tables)
-    slashes, another = ax.containers
+    another, slashes = ax.containers
     assert slashes[0].get_xydata().tolist() == [[1, 5], [2, 1]]
     ends = [segment[:, 1].tolist() for segment in slashes[2][0].get_segments()]
     assert np.allclose(ends, [[4, 7], [0.7, 1.5]])

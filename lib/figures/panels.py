@@ -1,0 +1,86 @@
+"""Draw the panels of single figures: ratios of two curves, λ of every layer and head,
+and accuracies beside the paper's.
+"""
+
+from textwrap import fill
+
+from matplotlib.colors import LogNorm
+
+from lib.figures.drawing import NO_CHANGE, intervals, mark_insertion, tell_apart
+
+HIGHEST_RATIO = 2  # a triangle marks a higher one
+LAMBDAS = [0.5, 0.7, 1, 1.4, 2]  # ticks of the scale of colours
+GROUP_WIDTH = 0.81  # of a model's bars, where models are 1 apart
+NARROW = 9  # letters in a line below a group of bars
+FOOT = 1.5  # %, where a bar's number is written
+
+
+def ratio_curve(ax, head):
+    """Draw what each original token receives with the slashes, divided by what it
+    receives without.
+
+    head: the rows of one head of `head_curves.received_by_token`.
+    """
+    received = head[head.part != "inserted"].set_index("condition").received
+    ratios = received["mless"].to_numpy() / received["none"].to_numpy()
+    ax.plot(ratios, color="0.35", label="slashes / none")
+    for position in (ratios > HIGHEST_RATIO).nonzero()[0]:
+        label = f"ratio above {HIGHEST_RATIO}"
+        ax.plot(position, HIGHEST_RATIO, "k^", clip_on=False, label=label)
+    mark_insertion(ax, head)
+    ax.axhline(1, **NO_CHANGE)
+    ax.set(xlabel="Position among the original tokens", ylabel="Ratio")
+    ax.set_ylim(0, HIGHEST_RATIO)
+
+
+def lambda_map(axes, models):
+    """Draw λ of every layer and head, a panel per model on one scale of colours. A dot
+    marks λ above 1.
+
+    models: the rows of each model of `network_tables.heads_table`.
+    """
+    for ax, rows in zip(axes, models, strict=True):
+        wide = rows.pivot(index="layer", columns="head", values="lambda").astype(float)
+        scale = LogNorm(LAMBDAS[0], LAMBDAS[-1])
+        cells = (wide.columns, wide.index, wide)
+        image = ax.pcolormesh(*cells, cmap="PuOr_r", norm=scale)
+        above = rows[rows["lambda"] > 1]
+        ax.plot(above["head"], above.layer, "k.", markersize=4, label="λ above 1")
+        ax.set(title=rows.model.iloc[0], xlabel="Head", ylabel="Layer", facecolor="0.8")
+        ax.set_ylim(ax.get_ylim()[::-1])
+        ax.locator_params(integer=True)
+
+    legend = {"label": "λ = received with / without slashes", "format": "{x:g}"}
+    figure = axes[0].figure
+    bar = figure.colorbar(image, ax=list(axes), ticks=LAMBDAS, extend="both", **legend)
+    bar.minorticks_off()
+
+
+def accuracy_bars(ax, both):
+    """Draw a bar per condition with its interval, in a group per model. The paper's
+    bars are hatched.
+
+    both: the rows of `answer_tables.beside_the_paper`.
+    """
+    groups = both.groupby(["source", "model"], sort=False)
+    step = GROUP_WIDTH / groups.size().max()
+    lefts = groups.ngroup() + step * groups.cumcount()
+    looks = tell_apart(both.condition)
+    for condition, rows in both.groupby("condition", sort=False):
+        look = {name: looks[condition][name] for name in ("color", "label")}
+        ends = intervals(rows, "accuracy")
+        ax.bar(lefts[rows.index], rows.accuracy, step - 0.02, yerr=ends, **look)
+
+    paper = both[both.source == "the paper"]
+    hatched = {"fill": False, "hatch": "/////", "label": "the paper's numbers"}
+    ax.bar(lefts[paper.index], paper.accuracy, step - 0.02, **hatched)
+    for left, accuracy in zip(lefts, both.accuracy.round(1), strict=True):
+        box = {"color": "white", "pad": 0.6}
+        text = f"{accuracy:g}"
+        ax.text(left, FOOT, text, ha="center", fontsize="x-small", bbox=box)
+
+    middles = lefts.groupby([both.source, both.model], sort=False).mean()
+    names = [f"{fill(model, NARROW)}\n({source})" for source, model in middles.index]
+    ax.set_xticks(middles, names)
+    ax.set(ylabel="Accuracy (%)", ylim=(0, 100))
+    ax.grid(False, axis="x")
