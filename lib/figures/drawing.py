@@ -143,13 +143,15 @@ def interval_rows(ax, table, value, group, by, order=()):
     """Draw estimates with horizontal intervals: a row per value of `group` from the
     top, and a series per value of `by`.
 
-    order: names that receive the first styles, such as those of the neighbouring panel.
+    order: names that come first and receive the first styles, such as those of the
+    neighbouring panel.
     """
     groups = list(dict.fromkeys(table[group]))
     looks = tell_apart([*order, *table[by]])
     step = 0.7 / max(1, table[by].nunique())
-    for index, rows in enumerate(split(table, by)):
-        name = rows[by].iloc[0]
+    series = {rows[by].iloc[0]: rows for rows in split(table, by)}
+    for index, name in enumerate(name for name in looks if name in series):
+        rows = series[name]
         places = rows[group].map(groups.index) + index * step
         ends = intervals(rows, value)
         ax.errorbar(rows[value], places, xerr=ends, linestyle="none", **looks[name])
