@@ -1,13 +1,12 @@
-"""The project's attention: one function for every family.
+"""Compute attention for every architecture by one function, and record it.
 
-It stands in the place of a model's own while `attending` runs.
-
-Registered with transformers, it gets queries and keys after RoPE and norms, so it
-serves every architecture that calls transformers' attention interface. The queries of
-whole prompts go in blocks of rows: a `Recording` adds up their columns, `hiding` keeps
-inserted tokens from later ones. Steps of generation are those of `steps`. Scores are
-kept in float32: rounded to bfloat16, those of Qwen2.5, which reach 140,000 in layer 1,
-move a token's output by a tenth.
+The function replaces a model's attention while `attending` runs. It is registered with
+transformers and receives queries and keys after RoPE and norms, so it serves every
+architecture that calls transformers' attention interface. The queries of complete
+prompts are processed in blocks of rows: a `Recording` adds up their columns, and
+`hiding` masks inserted tokens for later ones. `steps` has the steps of generation.
+Scores are kept in float32, because those of Qwen2.5 reach 140,000 in layer 1: rounded
+to bfloat16, they would change a token's output by a tenth.
 """
 
 import contextlib
@@ -51,7 +50,7 @@ HARMLESS = (
 
 
 class LastLayerDone(Exception):
-    """Ends the forward: nothing after the last layer asked for is needed."""
+    """Ends the forward pass after the last layer that is needed."""
 
 
 @dataclass
@@ -72,7 +71,7 @@ class Recording:
     windows: dict[int, int | None] = field(default_factory=dict)
 
     def keep(self, layer: int, values: torch.Tensor, outputs: torch.Tensor) -> None:
-        """Keep what goes into a layer's heads and what comes out, if asked for."""
+        """Store the values and outputs of a layer's heads, if they are recorded."""
         if self.values is not None:
             self.values[layer] = values
         if self.outputs is not None:
@@ -190,10 +189,10 @@ def attending(
     view: _Hiding | None = None,
     step: Step | None = None,
 ) -> Iterator[None]:
-    """Let a decoder attend by this module until the block ends, beside what blocks
-    around this one ask for.
+    """Make a decoder use this module's attention until the block ends, in addition to
+    the settings of enclosing blocks.
 
-    Where a recording names a last layer the forward ends there, and the block with it.
+    If the recording has a last layer, the forward pass and the block end after it.
     """
     before = _work.get()
     work = (recording or before[0], view or before[1], step or before[2])
@@ -387,8 +386,8 @@ def _blocks(
 
 
 def _is_gpu(tensor: torch.Tensor) -> bool:
-    """Say whether a tensor is on a GPU, or on torch's meta device, which has no numbers
-    but shows what a GPU would be asked for.
+    """Return whether a tensor is on a GPU, or on torch's meta device, which has no
+    numbers but shows the operations that a GPU would run.
     """
     return tensor.is_cuda or tensor.is_meta
 

@@ -189,13 +189,13 @@ def graders(answers: pd.DataFrame) -> pd.DataFrame:
         tables.append(table.assign(grader=name, n=sizes, disagree=different))
     # Keep the graders of a group together.
     table = pd.concat(tables).sort_index(kind="stable", ignore_index=True)
-    told = ["grader", "n", "accuracy", "disagree"]
-    return table[[*GROUP, *told, *EFFECT_ENDS, "p_value"]]
+    columns = ["grader", "n", "accuracy", "disagree"]
+    return table[[*GROUP, *columns, *EFFECT_ENDS, "p_value"]]
 
 
 def beside_the_paper(table: pd.DataFrame) -> pd.DataFrame:
     """Return the accuracies of `summarise`, followed by those of the paper's Fig. 10,
-    which have no intervals; `source` tells them apart.
+    which have no intervals; the column `source` distinguishes them.
     """
     own = table.assign(source="this run")
     reported = pd.DataFrame(read_yaml(PAPER)["fig10"])

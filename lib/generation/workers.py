@@ -52,9 +52,8 @@ OBJECT_STORE = 128 * 2**20
 
 
 class Worker:
-    """What runs in an actor: an engine, made with the first chunk.
-
-    It is made anew where the actor is started again.
+    """The object in a Ray actor: an engine, created with the first chunk, and again if
+    the actor is restarted.
     """
 
     def __init__(self, make: Callable[[], Writer]):

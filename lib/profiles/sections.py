@@ -183,7 +183,7 @@ class Accuracy(Variation, Section):
         None, description="several samples: pass@k and diversity"
     )
     interventions: Variation | None = Field(
-        None, description="ARM beside the tokens: Tables 2 and 3"
+        None, description="ARM with and without the tokens: Tables 2 and 3"
     )
     arm_map: Variation | None = Field(
         None, description="ARM under other settings, in other layers: Fig. 12"
