@@ -266,7 +266,7 @@ def figures_drawn() -> Iterator[SimpleNamespace]:
     notebooks = {path: path.read_text(encoding="utf-8") for path in paths.notebooks()}
     groups = read_yaml(paths.DATA / "figures.yaml").values()
     for figure in itertools.chain(*groups):
-        call = f'figures.keep(run, \\"{figure["id"]}\\"'
+        call = f', \\"{figure["id"]}\\", figure'
         (notebook,) = [path for path, text in notebooks.items() if call in text]
         for profile in ("families", "demo"):
             file = paths.FIGURES / profile / f"{figure['id']}.png"
