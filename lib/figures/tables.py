@@ -107,8 +107,10 @@ def _cell(name, value, places):
 
 def in_words(table):
     """Return a table that names the conditions as the legends of figures do, such as
-    slashes:25 for mless:25.
+    slashes:25 for mless:25. A table without rows may lack the column.
     """
+    if table.empty:
+        return table
     return table.assign(condition=table.condition.replace(WORDS, regex=True))
 
 

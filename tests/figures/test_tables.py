@@ -71,6 +71,7 @@ def test_conditions_are_named_as_in_the_legends():
     written = "condition\nnone\nmless\nmful\nrandom\nmless:25\nmless@random\narm"
     read = "condition\nnone\nslashes\nhe\nsentence\nslashes:25\nslashes@random\narm"
     assert in_words(table(written)).equals(table(read))
+    assert in_words(pd.DataFrame()).empty
 
 
 def test_a_quoted_text_keeps_its_lines():
