@@ -1,5 +1,5 @@
 """Draw the panels of single figures: ratios of two curves, λ of every layer and head,
-and accuracies beside the paper's.
+and accuracies with the paper's.
 """
 
 from textwrap import fill
