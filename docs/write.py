@@ -20,6 +20,7 @@ from lib.claims.verdict import Verdict, models_of, totals
 from lib.errors import InputError
 from lib.files.atomic import write_atomically
 from lib.report.page import addresses
+from lib.statistics.importance_weighting import MIN_MIXED_PROBLEMS
 
 TEMPLATES = Path(__file__).parent / "templates"
 SUFFIXES = (".md.j2", ".yml.j2")  # of a document; other templates are parts of several
@@ -84,6 +85,7 @@ def environment() -> jinja2.Environment:
         finalize=format,  # an estimate prints itself with its interval
     )
     pages.globals |= vars(stored) | {"addresses": addresses, "totals": totals}
+    pages.globals["MIN_MIXED_PROBLEMS"] = MIN_MIXED_PROBLEMS
     pages.filters |= {filter_.__name__.strip("_"): filter_ for filter_ in FILTERS}
     return pages
 

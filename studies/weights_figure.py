@@ -19,7 +19,8 @@ from studies.keeping import RESULTS
 RIVALS = {"rmse": ("root mean squared error", "o"), "bias": ("bias", "s")}
 CHECKS = {
     "slope_excludes_1": ("slope", "o"),
-    "third_excludes_1": ("mean weight", "s"),
+    "second_excludes_1": ("mean weight of a\nprompt that drew", "^"),
+    "third_excludes_1": ("mean weight of\na third prompt", "s"),
     "withheld": ("the rule", "D"),
 }
 

@@ -199,7 +199,8 @@ def test_the_figure_has_a_mark_for_each_estimator_and_check():
     rivals = pd.DataFrame({"way": ["one", "two"], "answers": [4, 8]})
     rivals = rivals.assign(rmse=[0.5, 0.7], bias=[0.0, -0.2])
     checks = pd.DataFrame({"drawn": ["as scored"], "slope_excludes_1": [5.0]})
-    checks = checks.assign(third_excludes_1=[4.0], withheld=[9.0])
+    checks = checks.assign(second_excludes_1=[3.0], third_excludes_1=[4.0])
+    checks = checks.assign(withheld=[9.0])
     upper, lower = weights_figure.drawn(rivals, checks).axes
     assert [list(line.get_xdata()) for line in upper.lines[:2]] == [
         [0.5, 0.7],
@@ -207,4 +208,4 @@ def test_the_figure_has_a_mark_for_each_estimator_and_check():
     ]
     names = [label.get_text() for label in upper.get_yticklabels()]
     assert names == ["one, 4 answers", "two, 8 answers"]
-    assert [line.get_xdata()[0] for line in lower.lines] == [5, 4, 9]
+    assert [line.get_xdata()[0] for line in lower.lines] == [5, 3, 4, 9]
