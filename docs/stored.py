@@ -82,13 +82,13 @@ def as_rows(table: pd.DataFrame) -> list[SimpleNamespace]:
     """Return the rows of a table: a field a column, and a number that its ends follow
     is one field, an Estimate.
     """
-    told = []
+    collected = []
     for row in table.to_dict("records"):
         for name, *ends in triples(list(table)):
             low, high = (row[end] for end in ends)
             row[name] = verdict.Estimate(row[name], low, high, 0)
-        told.append(SimpleNamespace(**row))
-    return told
+        collected.append(SimpleNamespace(**row))
+    return collected
 
 
 @functools.cache
@@ -215,12 +215,12 @@ def at_once() -> list[SimpleNamespace]:
     row per model, with an Estimate by the filler's name.
     """
     of_answers = scores()[scores().target == "answer"]
-    told = []
+    collected = []
     for model, table in answer_tables.nat_table(of_answers).groupby("model"):
         changes = {row.condition: row for row in as_rows(table)}
         effects = {name: changes[asked].effect for name, asked in AT_ONCE.items()}
-        told.append(SimpleNamespace(model=model, n=changes["none"].n, **effects))
-    return told
+        collected.append(SimpleNamespace(model=model, n=changes["none"].n, **effects))
+    return collected
 
 
 def solutions(treatment: str, reference: str) -> list[SimpleNamespace]:

@@ -94,7 +94,7 @@ def only_if(sentence: str, holds: bool) -> str:
     """Return a sentence; raise InputError where it is not true any more."""
     if not holds:
         text = " ".join(sentence.split())
-        raise InputError(f"what is stored no longer bears {text!r}: write it anew")
+        raise InputError(f"the stored results no longer support {text!r}: rewrite it")
     return sentence
 
 
@@ -147,13 +147,13 @@ def lines(rows: Iterable, text: str, between: str = "\n") -> str:
 
 
 def cells(claim: str, text: str = "{word}") -> str:
-    """Return what is known of a claim as cells of a table, one for each model."""
+    """Format the verdicts on a claim as cells of a table, one for each model."""
     by_model = {row.model: row for row in stored.about(claim)}
-    told = []
+    texts = []
     for model in models_of(stored.about("dilution")):
         row = by_model.get(model)
-        told.append(fill(text, row) if row else "not measured")
-    return "|".join(told)
+        texts.append(fill(text, row) if row else "not measured")
+    return "|".join(texts)
 
 
 def where(rows: Iterable, **fields: object) -> list:
@@ -165,11 +165,11 @@ def where(rows: Iterable, **fields: object) -> list:
 
 
 def effects(rows: Iterable[Verdict], control: str = "") -> list[float]:
-    """Return the estimates of verdicts, or what a control of theirs gives where they
-    have it.
+    """Return the effects of verdicts, or those of one of their controls if they have
+    it.
     """
-    told = [getattr(row, control) if control else row for row in rows]
-    return [one.effect for one in told if one]
+    values = [getattr(row, control) if control else row for row in rows]
+    return [one.effect for one in values if one]
 
 
 def holding(rows: Iterable[Verdict], number: float) -> list[Verdict]:

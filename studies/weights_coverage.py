@@ -67,12 +67,12 @@ def rows(effect: float, simulations: int) -> list[dict]:
         alike = alike or regime(problems, draws)
         for way, estimate in WAYS.items():
             parts[way].append(estimate(draws))
-    told = []
+    collected = []
     for way, by_problem in parts.items():
         row = {"effect": effect, "way": way, "problems": PROBLEMS, "answers": 2 * EACH}
         row |= simulated.accuracy_of_estimates(np.concatenate(by_problem), effect)
-        told.append(row | alike)
-    return told
+        collected.append(row | alike)
+    return collected
 
 
 def main() -> None:

@@ -1,5 +1,5 @@
 """README.md and docs/*.md: they are what `make readme` writes, their examples work, and
-a number that no longer bears its sentence stops them.
+a number that no longer supports its sentence stops them.
 """
 
 import ast
@@ -119,7 +119,7 @@ def test_a_gain_stops_every_document_and_names_the_sentence(
     monkeypatch.setattr(write, "write_atomically", lambda path, _: written.append(path))
     assert write.main() == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("error: README.md: what is stored no longer bears")
+    assert line.startswith("error: README.md: the stored results no longer support")
     assert sentence in line
     assert not written
 
