@@ -109,13 +109,6 @@ def taken(inserted: str, model: str | None = None) -> list[float]:
     return list(first.mass if model is None else first.mass[first.model == model])
 
 
-def kept(inserted: str) -> list[float]:
-    """Return what an insertion leaves of the attention of the tokens behind it, in %:
-    rows of attention sum to 1.
-    """
-    return [POINTS - share for share in taken(inserted)]
-
-
 @functools.cache
 def first_token(model: str) -> tuple[float, float]:
     """Return the attention that the first token of the example prompt receives in layer

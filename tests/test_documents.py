@@ -91,7 +91,7 @@ NO_LONGER_TRUE = {
     "accuracy-mless": "the slashes bring no significant gain in accuracy",
     "points-slashes": "the slashes bring no significant gain in accuracy",
     "direct-slashes": "show no significant gain in any of the four models",
-    "likelihood-gain": "make the correct solution less likely in two of the four",
+    "likelihood-gain": "make the reference solution less likely in two of the four",
     "likelihood-layer-1": "no model gains significantly and two lose significantly",
 }
 
