@@ -33,7 +33,7 @@ EVIDENCE = (
 # What has to be computed before a notebook starts: parts of measurements and answers,
 # likelihoods. A notebook that is not listed needs nothing.
 NEEDS = {
-    "01_attention_maps": ("tokens",),
+    "01_attention_maps": ("tokens", "attention"),
     "02_meaningless_effect": ("tokens", "attention", "controls"),
     "03_math500": ("main", "fillers", "tokens"),
     "04_activation_redistribution": ("activations",),

@@ -42,7 +42,7 @@ def draws_of(rows):
     return pd.DataFrame(rows, columns=columns).assign(model="m")
 
 
-def divided(problem, gain):
+def mixed(problem, gain):
     """Four answers to a problem, of which slashes make the right ones likelier."""
     return [
         (problem, "none", True, -1.0, -1.0 + gain),
@@ -54,14 +54,12 @@ def divided(problem, gain):
 
 def test_changes_of_likelihood_and_accuracy_are_compared_by_problem():
     gains = [0.1 * place for place in range(-10, 10)]
-    rows = [
-        row for place, gain in enumerate(gains) for row in divided(f"p{place}", gain)
-    ]
+    rows = [row for place, gain in enumerate(gains) for row in mixed(f"p{place}", gain)]
     draws = draws_of(rows)
     # The last problem has no solution that is scored, and two are in the other order.
     changes = [gains[1], gains[0], *gains[2:-1]]
     (row,) = solved.nats_and_points(solutions(range(19), changes), draws).itertuples()
-    assert (row.n, row.divided) == (19, 19)
+    assert (row.n, row.mixed_problems) == (19, 19)
     assert row.rho == pytest.approx(1 - 6 * 2 / (19 * (19**2 - 1)))
     assert row.rho_low < row.rho < row.rho_high
     assert row.p_value < 1e-6
@@ -125,9 +123,9 @@ def test_models_are_pooled_by_problem():
 
 
 def test_what_shuffling_leaves_is_the_noise_of_the_draws(monkeypatch):
-    answers = divided("p0", 0.5) + divided("p1", -0.2)
-    undivided = [("p2", half, True, np.nan, np.nan) for half in ("none", "mless") * 2]
-    draws = draws_of(answers + undivided)
+    answers = mixed("p0", 0.5) + mixed("p1", -0.2)
+    settled = [("p2", half, True, np.nan, np.nan) for half in ("none", "mless") * 2]
+    draws = draws_of(answers + settled)
     expected = 0.0
     for place in (0, 4):
         of_problem = draws.iloc[place : place + 4]
@@ -150,13 +148,13 @@ def test_more_answers_narrow_what_the_draws_widen(monkeypatch):
     rng = np.random.default_rng(4)
     by_chance, by_problem = [], []
     for place in range(500):
-        answers = divided(f"p{place}", gain=0.5)
+        answers = mixed(f"p{place}", gain=0.5)
         ratios = rng.permutation([answer[-1] for answer in answers])
         by_chance += [
             (*answer[:-1], ratio) for answer, ratio in zip(answers, ratios, strict=True)
         ]
         # Slashes make the right answers likelier in every other problem.
-        by_problem += divided(f"p{place}", gain=3.0 * (place % 2))
+        by_problem += mixed(f"p{place}", gain=3.0 * (place % 2))
     halved, wide = (
         precision.of_weighted(draws_of(rows))[0] for rows in (by_chance, by_problem)
     )

@@ -4,6 +4,7 @@ import functools
 import os
 import pty
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -121,13 +122,19 @@ def test_wheels_are_unpacked_as_they_come(session):
     assert sorted(path.name for path in unpacked) == ["one.py", "two.py"]
 
 
+def _in_terminal(end):
+    """Take a terminal, and Ctrl-C as there: a shell's background jobs ignore it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.login_tty(end)
+
+
 @pytest.mark.parametrize("step", ["parts", "draws"])
 def test_ctrl_c_reaches_the_step_and_ends_the_script(session, step):
     terminal, end = pty.openpty()
     process = subprocess.Popen(
         session.script,
         env=session.environment(hangs=step),
-        preexec_fn=functools.partial(os.login_tty, end),
+        preexec_fn=functools.partial(_in_terminal, end),
     )
     deadline = time.monotonic() + 30
     while step not in session.steps() and time.monotonic() < deadline:

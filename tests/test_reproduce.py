@@ -66,8 +66,8 @@ def test_what_a_notebook_needs_is_planned_and_computed_once_before_it_starts(run
     assert sorted(plan[2]) == sorted(measured + answered)
     assert done == [
         ("measure", "tokens", True),
-        ("01_attention_maps", {"profile": "families"}),
         ("measure", "attention", True),
+        ("01_attention_maps", {"profile": "families"}),
         ("measure", "controls", True),
         ("02_meaningless_effect", {"profile": "families"}),
         ("measure", "activations", True),
@@ -107,9 +107,10 @@ def test_fresh_measures_what_is_stored_and_begins_with_an_empty_folder(
     old = tmp_path / "families" / "measured.nc"
     old.parent.mkdir()
     old.touch()
-    plan, measured, _, prompts = runs("families", ["01"], fresh)
+    plan, tokens, attention, _, prompts = runs("families", ["01"], fresh)
     assert plan[:2] == ("plan", fresh)
-    assert measured == ("measure", "tokens", not fresh)
+    assert tokens == ("measure", "tokens", not fresh)
+    assert attention == ("measure", "attention", not fresh)
     assert prompts == ("measure", "prompts", not fresh)
     assert old.exists() == (not fresh)
     recorded = yaml.safe_load((old.parent / "profile.yaml").read_text())
