@@ -60,8 +60,8 @@ likelihood | --max-solution-tokens 7 | settings.max_solution_tokens
 likelihood | --next-token | settings.next_token
 reproduce | --only 1,02 | notebooks
 reproduce | --fresh | fresh
-reproduce | --model org/m | name attention.models attention.panels accuracy.models
-reproduce | --limit 3 | name larger attention.limit accuracy.limit PARTS
+reproduce | --model org/m | name attention.models attention.panels accuracy.models LATER
+reproduce | --limit 3 | name larger attention.limit accuracy.limit ablations.limit PARTS
 reproduce | --name mine | name larger
 reproduce | --dtype bfloat16 | name attention.dtype accuracy.dtype
 reproduce | --engine vllm | name accuracy.engine
@@ -70,6 +70,7 @@ reproduce | --workers 2 | accuracy.workers
 DEMO_PARTS = load_profile("demo").accuracy.variations
 SHORT = {
     "PARTS": " ".join(f"accuracy.{part}.limit" for part in DEMO_PARTS),
+    "LATER": "ablations.models",
     "FILLER": " ".join(f"filler.{field}" for field in Filler.model_fields),
 }
 # What the commands call with what was typed.

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from lib import paths
+from lib.errors import InputError
 from lib.grading.answer import last_box
 from lib.models.names import known_models
 from lib.profiles import (
@@ -288,3 +289,10 @@ def test_a_variation_is_the_accuracy_run_with_a_few_settings_of_its_own():
     direct = load_profile("families").accuracy.variations["direct"]
     assert direct.max_new_tokens == 0
     assert direct.elicit
+
+
+def test_a_notebook_that_shows_a_section_says_which_one_the_profile_lacks():
+    demo = load_profile("demo")
+    assert demo.require("ablations") is demo.ablations
+    with pytest.raises(InputError, match="demo has no section `likelihood`: add one"):
+        demo.require("likelihood")

@@ -88,6 +88,17 @@ class Profile(Settings):
             parts["draw_scores"] = self.pass_rates
         return parts
 
+    def require(self, section: str) -> Any:
+        """Return an optional section, such as ablations. Raises InputError if the
+        profile has none.
+        """
+        if getattr(self, section) is None:
+            raise InputError(
+                f"profile {self.name} has no section `{section}`: add one, as in"
+                " data/profiles/families.yaml"
+            )
+        return getattr(self, section)
+
     @property
     def models(self) -> list[str]:
         """The models that are measured, answered or scored, each once."""
