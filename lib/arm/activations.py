@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from lib.attention.function import LastLayerDone
+from lib.attention.function import StopForward
 from lib.errors import InputError
 
 # Names of the activation module in a decoder layer's MLP, which differ by family.
@@ -70,9 +70,9 @@ def watched(
     def seen(layer: int, module, inputs, output) -> None:
         see(layer, inputs[0], output)
         if stop and layer == max(layers):
-            raise LastLayerDone
+            raise StopForward
 
-    with contextlib.suppress(LastLayerDone), contextlib.ExitStack() as hooks:
+    with contextlib.suppress(StopForward), contextlib.ExitStack() as hooks:
         for layer in layers:
             module = activation_module(model, layer)
             hook = partial(seen, layer)

@@ -8,12 +8,13 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import torch
 from transformers import PreTrainedModel
 
 from lib.attention.function import (
-    LastLayerDone,
     Recording,
+    StopForward,
     attending,
     device_of,
     without_attention,
@@ -23,7 +24,7 @@ from lib.errors import InputError
 CHECK_TOKENS = 10
 # Architectures that combine several attention matrices into one head, so that no single
 # matrix says what a token receives.
-COMBINED = ("diffllama",)
+COMBINING_HEADS = ("diffllama",)
 # Roundings between the input and the output of an attention module, each by up to the
 # dtype's epsilon.
 ROUNDINGS = 4
@@ -38,13 +39,15 @@ def check_attention(model: PreTrainedModel) -> None:
     Ten tokens run through the model. Each attention module is then called again with
     the same inputs and this package's attention function, while its layer's weights are
     loaded, so that rounding errors do not accumulate over layers. The message names the
-    model type and the difference: a layer without softmax attention, an unknown mask or
-    sliding window, or another output. Invalid weights (NaN) are refused, too.
+    model type and the first difference found: a layer without softmax attention, an
+    unknown mask or sliding window, or the first layer whose output differs by more than
+    rounding, relative to the norm of the model's output. Weights that give NaN or
+    infinity are refused, too.
     """
     decoder = model.get_decoder()
     family = model.config.model_type
     refusal = f"model type {family} is not supported"
-    if family in COMBINED:
+    if family in COMBINING_HEADS:
         raise InputError(f"{refusal}: its heads combine several attention matrices")
     if "hybrid" in (getattr(decoder.config, "layer_types", None) or []):
         raise InputError(f"{refusal}: its layers mix tokens by more than attention")
@@ -61,21 +64,25 @@ def check_attention(model: PreTrainedModel) -> None:
     comparison.record_masks(ids)
 
     windows = comparison.recording.windows
-    layers = range(decoder.config.num_hidden_layers)
-    unrecorded = [i + 1 for i in layers if i not in windows]
-    if unrecorded != without_attention(model) or not windows:
-        raise InputError(f"{refusal}: layers {unrecorded} have no attention matrix")
+    layers = range(1, decoder.config.num_hidden_layers + 1)
+    expected_without = without_attention(model) if windows else []
+    unrecorded = {layer for layer in layers if layer - 1 not in windows}
+    if missing := sorted(unrecorded.difference(expected_without)):
+        raise InputError(f"{refusal}: layers {missing} have no attention matrix")
+    if denied := sorted(set(expected_without) - unrecorded):
+        raise InputError(
+            f"{refusal}: layers {denied} have an attention matrix, unlike their config"
+        )
     expected = _expected_windows(decoder, comparison.recording)
     if unknown := [i + 1 for i in windows if windows[i] != expected[i]]:
         raise InputError(f"{refusal}: layers {unknown} have an unknown sliding window")
-    differences = comparison.differences
-    worst = max(differences, key=lambda layer: differences[layer])
     tolerance = max(MIN_TOLERANCE, ROUNDINGS * torch.finfo(state.dtype).eps)
-    if not differences[worst] < tolerance:  # also true for NaN
-        raise InputError(
-            f"{refusal}: the output of layer {worst + 1} differs by"
-            f" {differences[worst]:.1g} from the model's own attention"
-        )
+    for layer, difference in comparison.differences.items():
+        if not difference < tolerance:  # also true for NaN
+            raise InputError(
+                f"{refusal}: the output of layer {layer + 1} differs by"
+                f" {100 * difference:.3g} % from the model's own attention"
+            )
 
 
 class _Comparison:
@@ -88,7 +95,8 @@ class _Comparison:
         self.decoder = decoder
         self.refusal = refusal
         self.recording = Recording()
-        # By layer (from 0), relative to the norm of the model's output.
+        # The largest of each layer (from 0), relative to the norm of the model's
+        # output; NaN if any is.
         self.differences: dict[int, float] = {}
         self._is_comparing = False
 
@@ -112,10 +120,13 @@ class _Comparison:
                 hook.remove()
 
     def record_masks(self, ids: torch.Tensor) -> None:
-        """Make the model build its attention masks, and stop before the first layer."""
+        """Make the model build its attention masks, and stop before the first layer.
+
+        `attending` catches the exception that stops the forward pass.
+        """
 
         def stop(module, inputs) -> None:
-            raise LastLayerDone
+            raise StopForward
 
         first = next(self.decoder.get_submodule("layers").children())
         ending = first.register_forward_pre_hook(stop, prepend=True)
@@ -137,7 +148,9 @@ class _Comparison:
         expected = _attention_output(output)
         difference = float((recomputed - expected).norm() / expected.norm())
         layer = module.layer_idx
-        self.differences[layer] = max(difference, self.differences.get(layer, 0.0))
+        before = self.differences.get(layer, 0.0)
+        # Unlike max, np.maximum returns NaN if either number is.
+        self.differences[layer] = float(np.maximum(difference, before))
 
     @contextlib.contextmanager
     def _attending(self) -> Iterator[None]:
@@ -164,6 +177,7 @@ def _expected_windows(
     say; None: all earlier tokens.
     """
     kinds = getattr(decoder.config, "layer_types", None)
+    # `masks` are the sizes of the windows that the model built masks for.
     widest = max(recording.masks, default=None)
     return {
         i: widest if not kinds or kinds[i] == "sliding_attention" else None

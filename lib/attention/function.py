@@ -49,8 +49,10 @@ HARMLESS = (
 )
 
 
-class LastLayerDone(Exception):
-    """Ends the forward pass after the last layer that is needed."""
+class StopForward(Exception):
+    """Ends a forward pass when nothing more is needed of it; who raises it also
+    arranges for it to be caught, as `attending` does.
+    """
 
 
 @dataclass
@@ -66,7 +68,8 @@ class Recording:
     # What goes into each layer's heads and what comes out of them; None: not kept.
     values: dict[int, torch.Tensor] | None = None
     outputs: dict[int, torch.Tensor] | None = None
-    # The windows that the model made masks for, and those its layers passed on.
+    # The sliding windows, in tokens, that the model made masks for, and those that each
+    # layer passed on; None: all earlier tokens.
     masks: set[int] = field(default_factory=set)
     windows: dict[int, int | None] = field(default_factory=dict)
 
@@ -192,7 +195,8 @@ def attending(
     """Make a decoder use this module's attention until the block ends, in addition to
     the settings of enclosing blocks.
 
-    If the recording has a last layer, the forward pass and the block end after it.
+    If the recording has a last layer, the forward pass and the block end after it:
+    StopForward ends both, and is caught here.
     """
     before = _work.get()
     work = (recording or before[0], view or before[1], step or before[2])
@@ -204,7 +208,7 @@ def attending(
     previous = config._attn_implementation
     config._attn_implementation = ATTENTION_NAME
     try:
-        with contextlib.suppress(LastLayerDone):
+        with contextlib.suppress(StopForward):
             yield
     finally:
         config._attn_implementation = previous
@@ -311,7 +315,7 @@ def _attend(
     if recorded:
         recorded.keep(layer, value, output)
     if ends:
-        raise LastLayerDone
+        raise StopForward
     return output.contiguous(), None
 
 

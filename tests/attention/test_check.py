@@ -8,7 +8,7 @@ from families import FAMILIES, of_type, spread
 from transformers.masking_utils import create_chunked_causal_mask
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from lib.attention import function
+from lib.attention import check, function
 from lib.attention.check import CHECK_TOKENS, check_attention
 from lib.errors import InputError
 
@@ -73,7 +73,7 @@ def test_masks_in_chunks_and_weights_of_nan_are_refused(llama, monkeypatch):
         check_attention(llama)
 
 
-OFF = r"the output of layer \d differs by [\d.]+ from the model's own attention"
+OFF = r"the output of layer \d differs by [\d.e+]+ % from the model's own attention"
 UNSEEN = r"layers \[1, 2, 3\] have an unknown sliding window"
 
 
@@ -104,3 +104,41 @@ def test_another_attention_is_refused_beside_a_large_residual(
     for dtype in dtypes:
         with pytest.raises(InputError, match=f"llama is not supported: {message}"):
             check_attention(llama.to(dtype))
+
+
+@pytest.mark.parametrize("calls", [1, 2])
+def test_attention_that_gives_nan_in_a_later_layer_is_refused(
+    llama, monkeypatch, calls
+):
+    """Also if the layer calls its attention again, and that call gives no NaN."""
+    layer = llama.model.layers[1]
+    forward = layer.forward
+    layer.forward = lambda *args, **options: [
+        forward(*args, **options) for _ in range(calls)
+    ][-1]
+    kernel = function._attend
+    computed = []
+
+    def changed(module, *args, **options):
+        output, _ = kernel(module, *args, **options)
+        computed.append(module.layer_idx)
+        is_first = module.layer_idx == 1 and computed.count(1) == 1
+        return output * (torch.nan if is_first else 1), None
+
+    monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS, function.ATTENTION_NAME, changed)
+    with pytest.raises(InputError, match="the output of layer 2 differs by nan %"):
+        check_attention(llama)
+    assert computed.count(1) == calls
+
+
+@pytest.mark.parametrize(
+    "without, layers",
+    [([2], r"\[2\]"), ([1, 2, 3], r"\[1, 2, 3\]")],
+)
+def test_a_layer_with_attention_that_the_config_denies_is_named(
+    llama, monkeypatch, without, layers
+):
+    monkeypatch.setattr(check, "without_attention", lambda model: without)
+    message = f"layers {layers} have an attention matrix, unlike their config"
+    with pytest.raises(InputError, match=message):
+        check_attention(llama)
