@@ -18,7 +18,15 @@ from lib.paths import ROOT
 
 def workers(parent=None):
     children = psutil.Process(parent).children(recursive=True)
-    return [child for child in children if "spawn_main" in " ".join(child.cmdline())]
+    return [child for child in children if "spawn_main" in command_of(child)]
+
+
+def command_of(process):
+    """Return the command line of a process; empty if it has ended meanwhile."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.NoSuchProcess:
+        return ""
 
 
 def test_a_pair_that_takes_too_long_costs_one_answer(monkeypatch):
