@@ -28,8 +28,8 @@ from lib.evaluation import draw_scores
 from lib.evaluation.likelihood import texts_wanted
 from lib.evaluation.records import shared_settings
 from lib.evaluation.wanted import completions_wanted
+from lib.measurement.measurements import settings_of
 from lib.measurement.run import measure
-from lib.measurement.stored import settings_of
 from lib.models.loading import load_without_weights
 from lib.profiles import Profile, load_profile
 from lib.prompts import building

@@ -19,16 +19,16 @@ FIRST_LAYERS = "layers 1 to k see the slashes"
 OTHER_LAYERS = "the layers after k see the slashes"
 
 
-def with_likelihoods(
-    ablations: pd.DataFrame, scores: pd.DataFrame, longest: int
-) -> pd.DataFrame:
-    """Return the ablations and, of their models, the likelihoods of reference solutions
-    of at most `longest` tokens: a contrast of two conditions that both have rests on
-    more problems.
+def with_likelihoods(ablations: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
+    """Return the ablations and, of the same models and problems, the likelihoods of
+    reference solutions under further conditions.
+
+    Problems without ablations are left out: they differ in their effects, so that
+    contrasts of different problems could not be compared.
     """
-    is_short = (scores.target == "solution") & (scores.tokens <= longest)
-    alike = scores[is_short & scores.model.isin(ablations.model)]
-    every = pd.concat([ablations, alike], ignore_index=True)
+    same = ablations[["model", "problem_id"]].drop_duplicates()
+    solutions = scores[scores.target == "solution"].merge(same)
+    every = pd.concat([ablations, solutions], ignore_index=True)
     return every.drop_duplicates(["model", "condition", "problem_id"])
 
 

@@ -8,8 +8,8 @@ from lib.files.store import RUN, read_run
 from lib.profiles import Accuracy
 
 
-def with_engine(accuracy: Accuracy, folder: Path) -> tuple[Accuracy, str]:
-    """Return settings that name an engine, and the reason for a choice of `auto`.
+def resolve_engine(accuracy: Accuracy, folder: Path) -> tuple[Accuracy, str]:
+    """Return settings that name an engine, and the reason if `auto` chose it, else "".
 
     A folder keeps the engine that it was begun with. A new one gets vLLM if it can run
     here and no condition has ARM, else transformers. Raises InputError for ARM in a
@@ -26,14 +26,14 @@ def with_engine(accuracy: Accuracy, folder: Path) -> tuple[Accuracy, str]:
         )
     if begun:
         engine, reason = begun, "the folder was begun with it"
-    elif reason := f"{arm[0]} needs it" if arm else lacking(accuracy):
+    elif reason := f"{arm[0]} needs it" if arm else why_not_vllm(accuracy):
         engine = "transformers"
     else:
         engine, reason = "vllm", "it is installed, and there is a GPU"
     return accuracy.model_copy(update={"engine": engine}), reason
 
 
-def lacking(accuracy: Accuracy) -> str:
+def why_not_vllm(accuracy: Accuracy) -> str:
     """Return what vLLM lacks to write answers on a GPU here; "" if nothing."""
     if not importlib.util.find_spec("vllm"):
         return "vLLM is not installed"
@@ -42,8 +42,8 @@ def lacking(accuracy: Accuracy) -> str:
 
 def writing_device(accuracy: Accuracy) -> str:
     """Return the kind of device that writes the answers, here or in workers."""
-    if accuracy.gpus_per_worker is None:
-        import torch  # which reading stored answers does without
+    if accuracy.workers and accuracy.gpus_per_worker is not None:
+        return "cuda" if accuracy.gpus_per_worker else "cpu"
+    import torch  # imported late: stored answers are read without it
 
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    return "cuda" if accuracy.gpus_per_worker else "cpu"
+    return "cuda" if torch.cuda.is_available() else "cpu"

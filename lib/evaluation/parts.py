@@ -21,7 +21,7 @@ import pandas as pd
 
 from lib import paths
 from lib.errors import InputError
-from lib.evaluation.engine import with_engine
+from lib.evaluation.engine import resolve_engine
 from lib.evaluation.pass_rates import scored_draws
 from lib.evaluation.records import (
     DRAW_SCORE_FIELDS,
@@ -61,7 +61,7 @@ class Part:
         self.folder = profile.results if name == "main" else profile.results / name
         section = self.section
         if isinstance(section, Accuracy):
-            section, _ = with_engine(section, self.folder)
+            section, _ = resolve_engine(section, self.folder)
         self.settings = shared_settings(section, self.filler, self.seed)
         self.models = [resolve(spec).name for spec in self.section.models]
         self.kept = profile.kept

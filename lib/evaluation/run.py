@@ -15,7 +15,7 @@ import pandas as pd
 
 from lib.errors import InputError, PartlyDone
 from lib.evaluation.answer_tables import summarise
-from lib.evaluation.engine import with_engine, writing_device
+from lib.evaluation.engine import resolve_engine, writing_device
 from lib.evaluation.records import (
     COMPLETIONS,
     FIELDS,
@@ -67,7 +67,7 @@ def evaluate(
     answer, and InputError for shards with engine auto and as `opened` does.
     """
     # What can be refused is refused before the folder is opened.
-    accuracy = _with_engine(accuracy, Path(folder), shard)
+    accuracy = _resolved(accuracy, Path(folder), shard)
     wanted_of_models = _wanted_of_models(accuracy, filler, seed)
     wanted = {key: item for _, own in wanted_of_models for key, item in own.items()}
     settings = shared_settings(accuracy, filler, seed)
@@ -118,14 +118,14 @@ def _wanted_of_models(
     return wanted_of_models
 
 
-def _with_engine(accuracy: Accuracy, folder: Path, shard: tuple[int, int]) -> Accuracy:
+def _resolved(accuracy: Accuracy, folder: Path, shard: tuple[int, int]) -> Accuracy:
     """Return settings that name an engine, and print the choice of `auto`."""
     if accuracy.engine == "auto" and shard != WHOLE:
         raise InputError(
             "engine auto may differ between the jobs of an array: with --shard, give"
             " --engine vllm or transformers"
         )
-    named, reason = with_engine(accuracy, folder)
+    named, reason = resolve_engine(accuracy, folder)
     if reason:
         print(f"engine auto: {named.engine}, because {reason}", file=sys.stderr)
     return named

@@ -21,6 +21,7 @@ DRAWING = [
     "PAPER_COLOURS",
     "WIDE_AND_PALE_LINE",
     "grid",
+    "interval_lines",
     "interval_rows",
     "intervals",
     "keep",
@@ -36,7 +37,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "drawing": DRAWING,
-        "panels": ["accuracy_bars", "lambda_map", "ratio_curve"],
+        "panels": ["accuracy_bars", "claims_matrix", "lambda_map", "ratio_curve"],
         "tables": ["in_words", "quoted", "settings_text", "say", "show"],
     },
 )

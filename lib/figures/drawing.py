@@ -161,6 +161,17 @@ def interval_rows(ax, table, value, group, by, order=()):
     ax.grid(False, axis="y")
 
 
+def interval_lines(ax, table, x, value, by):
+    """Draw estimates with vertical intervals as lines along the column `x`: a series
+    per value of `by`, the first one in front.
+    """
+    looks = tell_apart(table[by])
+    for rows in split(table, by)[::-1]:
+        ends = intervals(rows, value)
+        ax.errorbar(rows[x], rows[value], yerr=ends, **looks[rows[by].iloc[0]])
+    ax.locator_params(axis="x", integer=True)
+
+
 def intervals(rows, value):
     """Return the distances of the bounds below and above the estimates, (2, N); NaN for
     an estimate without an interval.

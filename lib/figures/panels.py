@@ -1,5 +1,5 @@
 """Draw the panels of single figures: ratios of two curves, λ of every layer and head,
-and accuracies with the paper's.
+accuracies with the paper's, and the verdicts on claims.
 """
 
 from textwrap import fill
@@ -13,6 +13,7 @@ LAMBDAS = [0.5, 0.7, 1, 1.4, 2]  # ticks of the scale of colours
 GROUP_WIDTH = 0.81  # of a model's bars, where models are 1 apart
 NARROW = 9  # letters in a line below a group of bars
 FOOT = 1.5  # %, where a bar's number is written
+CLAIM_WIDTH, MODEL_WIDTH = 104, 10  # letters in a line of a claim and of a model's name
 
 
 def ratio_curve(ax, head):
@@ -84,3 +85,25 @@ def accuracy_bars(ax, both):
     ax.set_xticks(middles, names)
     ax.set(ylabel="Accuracy (%)", ylim=(0, 100))
     ax.grid(False, axis="x")
+
+
+def claims_matrix(ax, rows, models, marks):
+    """Draw a mark for each claim and model, and † at verdicts that are not significant
+    after Holm's correction.
+
+    rows: model, claim, word and lost. marks: the style of each word.
+    """
+    sentences = list(dict.fromkeys(rows.claim))
+    for row in rows.itertuples():
+        point = (models.index(row.model), sentences.index(row.claim))
+        look = marks[row.word]
+        ax.plot(*point, linestyle="none", markersize=6, label=row.word, **look)
+        dagger = "†" if row.lost else ""
+        ax.annotate(dagger, point, (5, 0), textcoords="offset points", va="center")
+    ax.set_yticks(
+        range(len(sentences)), [fill(text, CLAIM_WIDTH) for text in sentences]
+    )
+    ax.set_xticks(range(len(models)), [fill(name, MODEL_WIDTH) for name in models])
+    ax.set(xlim=(-0.5, len(models) - 0.5), ylim=(len(sentences) - 0.5, -0.5))
+    ax.tick_params(length=0, labeltop=True, labelbottom=False)
+    ax.spines[:].set_visible(False)

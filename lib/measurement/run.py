@@ -5,7 +5,8 @@
     lam = measured["gemma-3-270m"]["lambda"]
     lam.sel(network="trained", condition="mless", layer=1)  # (problem, head)
 
-`lib.measurement.variables` describes the Dataset, `lib.measurement.stored` its storage.
+`lib.measurement.variables` describes the Dataset, and `lib.measurement.measurements`
+how it is stored.
 """
 
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ import xarray as xr
 
 from lib.files.store import opened
 from lib.measurement.datasets import STEPS_FILE, row_of
-from lib.measurement.stored import Measurements
+from lib.measurement.measurements import Measurements
 from lib.measurement.variables import MEASURED_PARTS, STEPS, PlannedStep
 from lib.profiles import Profile
 from lib.prompts.problems import load_problems

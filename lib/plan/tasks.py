@@ -10,8 +10,8 @@ import pandas as pd
 
 from lib.evaluation.parts import Part, parts_of_profile
 from lib.evaluation.pass_rates import is_mixed
+from lib.measurement.measurements import Measurements
 from lib.measurement.run import MeasuredPart
-from lib.measurement.stored import Measurements
 from lib.measurement.variables import MEASURED_PARTS, PlannedStep
 from lib.models.names import resolve
 from lib.profiles import HALVES, Accuracy, Likelihood, Profile

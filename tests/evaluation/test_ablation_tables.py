@@ -35,19 +35,22 @@ def test_a_contrast_is_over_the_problems_that_have_both_conditions():
     assert row["low"] <= -1.5 <= row["high"]
 
 
-def test_likelihoods_of_solutions_as_short_join_a_contrast():
-    ablations = scores({"none": [-9.0], "gap": [-10.0]}).assign(tokens=20)
-    more = scores({"none": [-9.0, -8.0, -7.0], "gap": [-10.0, -9.0, -7.5]})
-    more = more.assign(target="solution", tokens=[20, 30, 200] * 2)
+def test_likelihoods_add_conditions_and_no_problems():
+    ablations = scores({"none": [-9.0, -8.0], "gap": [-10.0, -9.5]})
+    more = scores({"gap": [0.0] * 3, "layer-1-only": [-9.5, -9.0, 0.0]})
+    more = more.assign(target="solution")
     others = more.assign(model="another")
     answers = more.assign(target="answer", condition="mless")
-    likelihoods = pd.concat([more, others, answers])
-    every = ablation_tables.with_likelihoods(ablations, likelihoods, longest=192)
-    (row,) = ablation_tables.contrast_table(every, {"gap": ("gap", "none")}).to_dict(
-        "records"
+    every = ablation_tables.with_likelihoods(
+        ablations, pd.concat([more, others, answers])
     )
-    assert (row["model"], row["n"], row["change"]) == ("m", 2, -1)
-    assert set(every.condition) == {"none", "gap"}
+    contrasts = {"a gap": ("gap", "none"), "layer 1": ("layer-1-only", "gap")}
+    table = ablation_tables.contrast_table(every, contrasts)
+    assert set(every.condition) == {"none", "gap", "layer-1-only"}
+    assert table[["model", "n", "change"]].values.tolist() == [
+        ["m", 2, -1.25],
+        ["m", 2, 0.5],
+    ]
 
 
 def test_depth_goes_by_the_layers_that_see_all_slashes():

@@ -124,7 +124,7 @@ def test_a_whole_run_comes_first_then_the_repository_then_what_a_run_has_so_far(
 
 
 def test_what_auto_let_vllm_write_is_read_where_vllm_is_not(mine, monkeypatch):
-    monkeypatch.setattr(engine, "lacking", lambda accuracy: "it is not installed")
+    monkeypatch.setattr(engine, "why_not_vllm", lambda accuracy: "it is not installed")
     accuracy = mine.accuracy.model_copy(update={"engine": "auto"})
     mine = mine.model_copy(update={"accuracy": accuracy})
     settings = parts_of_profile(mine)["main"].settings

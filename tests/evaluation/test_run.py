@@ -243,13 +243,13 @@ def can_run(monkeypatch, engine):
     """Return what makes vLLM lack something, or nothing, on this machine."""
 
     def lack(something):
-        monkeypatch.setattr(choice, "lacking", lambda accuracy: something)
+        monkeypatch.setattr(choice, "why_not_vllm", lambda accuracy: something)
 
     return lack
 
 
 @pytest.mark.parametrize(
-    "lacking, conditions, line",
+    "reason, conditions, line",
     [
         ("", [], "vllm, because it is installed, and there is a GPU"),
         ("", ["mless", "arm:c=0.1"], "transformers, because arm:c=0.1 needs it"),
@@ -257,9 +257,9 @@ def can_run(monkeypatch, engine):
     ],
 )
 def test_auto_is_vllm_where_it_can_run_and_the_run_records_which(
-    answered, tmp_path, can_run, capsys, lacking, conditions, line
+    answered, tmp_path, can_run, capsys, reason, conditions, line
 ):
-    can_run(lacking)
+    can_run(reason)
     answered(*conditions, engine="auto")
     name = line.split(",")[0]
     assert read_run(tmp_path / "out")["engine"] == name
@@ -291,23 +291,27 @@ def test_the_jobs_of_an_array_name_their_engine(answered, tmp_path, engine, refu
 
 
 @pytest.mark.parametrize(
-    "installed, cuda, gpus, lacking",
+    "installed, cuda, workers, gpus, reason",
     [
-        (True, True, None, ""),
-        (False, True, None, "vLLM is not installed"),
-        (True, False, None, "there is no GPU with CUDA"),
-        # Of workers, which may be elsewhere.
-        (True, False, 1, ""),
-        (True, True, 0, "there is no GPU with CUDA"),
+        (True, True, 0, None, ""),
+        (False, True, 0, None, "vLLM is not installed"),
+        (True, False, 0, None, "there is no GPU with CUDA"),
+        # The GPUs of workers may be elsewhere; without workers the field says nothing.
+        (True, False, 2, 1, ""),
+        (True, True, 2, 0, "there is no GPU with CUDA"),
+        (True, False, 0, 1, "there is no GPU with CUDA"),
+        (True, True, 0, 0, ""),
     ],
 )
-def test_what_vllm_lacks_on_this_machine(monkeypatch, installed, cuda, gpus, lacking):
+def test_why_vllm_does_not_run_on_this_machine(
+    monkeypatch, installed, cuda, workers, gpus, reason
+):
     monkeypatch.setattr(
         choice.importlib.util, "find_spec", lambda name: installed or None
     )
     monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
-    accuracy = Accuracy(models=["demo"], gpus_per_worker=gpus)
-    assert choice.lacking(accuracy) == lacking
+    accuracy = Accuracy(models=["demo"], workers=workers, gpus_per_worker=gpus)
+    assert choice.why_not_vllm(accuracy) == reason
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,10 @@ from transformers import LlamaForCausalLM
 from lib import paths
 from lib.arm.settings import Arm
 from lib.files.store import read
-from lib.measurement import datasets, networks, run, stored, variables
+from lib.measurement import datasets, measurements, networks, run, variables
 from lib.measurement.datasets import STEPS_FILE, joined, save_measured
+from lib.measurement.measurements import Measurements
 from lib.measurement.run import measure
-from lib.measurement.stored import Measurements
 from lib.profiles import load_profile, profile_with_overrides
 from lib.prompts.problems import load_problems, sample_ids
 
@@ -197,7 +197,7 @@ def test_another_arm_or_version_measures_anew_what_it_decides(profile, monkeypat
 
     keys = Measurements(profile, spec).wanted(variables.STEPS)
     assert len(keys) == len(variables.STEPS)
-    monkeypatch.setattr(stored, "arm_for", lambda spec: Arm(c=0.3))
+    monkeypatch.setattr(measurements, "arm_for", lambda spec: Arm(c=0.3))
     assert lost() == {"activations"}
     monkeypatch.setitem(variables.VERSIONS, "affine", 2)
     assert lost() == {"activations", "affine"}
