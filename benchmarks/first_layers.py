@@ -11,7 +11,7 @@ import pandas as pd
 from measuring import RESULTS
 
 from lib.models.names import resolve
-from lib.plan.sizes import shape_of
+from lib.plan.model_sizes import shape_of
 
 MODELS = (
     "Qwen2.5-Math-1.5B",

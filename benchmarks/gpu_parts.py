@@ -19,10 +19,10 @@ import torch
 from measuring import ROOT  # noqa: F401 (which makes lib importable)
 from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedModel, Qwen2Config
 
-from lib.attention import function
+from lib.attention import blocks as attention_blocks
+from lib.attention.decoding_step import Step
 from lib.attention.function import attending
 from lib.attention.received import received_attention
-from lib.attention.steps import Step
 from lib.generation.cache import SlotCache, prefill
 from lib.generation.transformers import choose
 from lib.generation.writer import Sampling
@@ -190,7 +190,7 @@ def whole_prompts(shape: str, dtype: torch.dtype, most: int, length: int) -> Non
     plain = functools.partial(model.get_decoder(), ids, use_cache=False)
     say(**named, way="plain forward", tokens=ids.numel(), **measured(plain))
     for blocks in BLOCKS:
-        function.GPU_CAUSAL_BLOCKS = blocks
+        attention_blocks.GPU_CAUSAL_BLOCKS = blocks
         call = functools.partial(received_attention, model, ids)
         say(**named, way="extraction", blocks=blocks, **measured(call))
 

@@ -21,8 +21,8 @@ from measuring import keep
 from lib.claims.claim import load_claims
 from lib.claims.judging import judge
 from lib.evaluation import answer_tables
-from lib.evaluation.pass_rates import pass_rate_table, scored_draws
 from lib.evaluation.records import frame
+from lib.evaluation.weighted_pass_rates import pass_rate_table, scored_draws
 from lib.profiles import HALVES
 
 CONDITIONS = {"none": 0.40, "mless": 0.41, "mful": 0.42}  # chance of a right answer

@@ -28,12 +28,12 @@ from measuring import ROOT, in_turns, keep
 
 import lib
 from lib.attention.received import received_attention
-from lib.evaluation.log_probability import score_rows
+from lib.evaluation.log_likelihood import score_rows
 from lib.generation.cache import SlotCache
 from lib.generation.transformers import _Batch, choose
 from lib.generation.writer import Request, Sampling, engine_class
-from lib.grading.answer import UNDECIDED, settle
-from lib.grading.equal import compare
+from lib.grading.equality import compare
+from lib.grading.extraction import UNDECIDED, settle
 from lib.models.loading import Loaded, load
 from lib.prompts.problems import load_problems
 

@@ -14,12 +14,13 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from lib import evaluation, paths
-from lib.claims import answer_measures, verdict
+from lib.claims import answer_measures
 from lib.claims.claim import Claim, load_claims
-from lib.claims.verdict import Verdict, stored_verdicts
+from lib.claims.verdicts import Estimate, Verdict, models_of, stored_verdicts
+from lib.claims.verdicts import about as about_claim
 from lib.errors import InputError
 from lib.evaluation import ablation_tables, answer_tables
-from lib.evaluation.parts import parts_of_profile
+from lib.evaluation.profile_parts import parts_of_profile
 from lib.figures.tables import triples
 from lib.files.atomic import read_yaml
 from lib.measurement import network_tables
@@ -86,7 +87,7 @@ def as_rows(table: pd.DataFrame) -> list[SimpleNamespace]:
     for row in table.to_dict("records"):
         for name, *ends in triples(list(table)):
             low, high = (row[end] for end in ends)
-            row[name] = verdict.Estimate(row[name], low, high, 0)
+            row[name] = Estimate(row[name], low, high, 0)
         collected.append(SimpleNamespace(**row))
     return collected
 
@@ -99,7 +100,7 @@ def verdicts(profile: str) -> list[Verdict]:
 
 def about(claim: str) -> list[Verdict]:
     """Return the verdicts on a claim that rest on enough problems of the families."""
-    return verdict.about(verdicts("families"), claim, ENOUGH)
+    return about_claim(verdicts("families"), claim, ENOUGH)
 
 
 def taken(inserted: str, model: str | None = None) -> list[float]:
@@ -228,7 +229,7 @@ def solutions(treatment: str, reference: str) -> list[SimpleNamespace]:
     table = answer_tables.nat_table(reference_first)
     table = table.rename(columns={"effect": "estimate"})
     changed = {row.model: row for row in as_rows(table) if row.condition == treatment}
-    return [changed[model] for model in verdict.models_of(about("dilution"))]
+    return [changed[model] for model in models_of(about("dilution"))]
 
 
 @functools.cache
@@ -240,7 +241,7 @@ def contrast(treatment: str, reference: str) -> list[SimpleNamespace]:
     pairs = {treatment: (treatment, reference)}
     table = ablation_tables.contrast_table(ablations, pairs)
     changed = {row.model: row for row in as_rows(table)}
-    return [changed[model] for model in verdict.models_of(about("dilution"))]
+    return [changed[model] for model in models_of(about("dilution"))]
 
 
 @functools.cache

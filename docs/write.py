@@ -16,7 +16,7 @@ import jinja2
 
 from docs import stored
 from lib import paths
-from lib.claims.verdict import Verdict, models_of, totals
+from lib.claims.verdicts import Verdict, models_of, totals
 from lib.errors import InputError
 from lib.files.atomic import write_atomically
 from lib.report.page import addresses

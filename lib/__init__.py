@@ -32,7 +32,7 @@ The second is the reproduction, which asks the questions of one paper, in this o
 
 Three data structures connect them: `measured`, one Dataset per model
 (lib.measurement.variables); `answers`, a DataFrame with a row per completion
-(lib.evaluation); and `verdicts`, a Verdict per claim and model (lib.claims.verdict).
+(lib.evaluation); and `verdicts`, a Verdict per claim and model (lib.claims.verdicts).
 Each subpackage describes its modules in its `__init__`, and CONTRIBUTING.md shows with
 an example where a change belongs.
 

@@ -1,6 +1,6 @@
 """The command line: python -m lib COMMAND, with the commands in COMMANDS.
 
-A command is a function of models for its options (`lib.profiles.options`).
+A command is a function of models for its options (`lib.profiles.command_options`).
 """
 
 import json
@@ -30,7 +30,7 @@ try:
         check_accuracy,
         profile_with_overrides,
     )
-    from lib.profiles.options import (
+    from lib.profiles.command_options import (
         Command,
         EvaluateOptions,
         GradeOptions,
@@ -97,7 +97,7 @@ def _judge(profile: Profile) -> None:
     """Judge every claim, store the verdicts and print them."""
     from lib.claims.claim import load_claims
     from lib.claims.judging import gather, judge
-    from lib.claims.verdict import totals, verdicts_as_text, write_verdicts
+    from lib.claims.verdicts import totals, verdicts_as_text, write_verdicts
 
     if not profile.stored:
         print(
@@ -162,9 +162,9 @@ def likelihood(options: LikelihoodOptions, likelihood: Likelihood) -> None:
     """Score reference solutions, or sampled answers, under several conditions."""
     # Imports torch, for which a refusal need not wait.
     from lib.evaluation.answer_tables import nat_table
-    from lib.evaluation.draw_scores import score_draws
-    from lib.evaluation.likelihood import likelihoods
-    from lib.evaluation.pass_rates import pass_rate_table
+    from lib.evaluation.sample_scores import score_draws
+    from lib.evaluation.solution_scores import likelihoods
+    from lib.evaluation.weighted_pass_rates import pass_rate_table
     from lib.figures.tables import show
 
     if options.answers is None:
@@ -185,9 +185,9 @@ def likelihood(options: LikelihoodOptions, likelihood: Likelihood) -> None:
 
 def grade(options: GradeOptions) -> None:
     """Grade a file of answers and responses."""
-    from lib.grading.answer import STATUSES
-    from lib.grading.pairs import read_pairs
-    from lib.grading.pool import grade_many
+    from lib.grading.answer_file import read_pairs
+    from lib.grading.extraction import STATUSES
+    from lib.grading.worker_pool import grade_many
     from lib.statistics.intervals import POINTS, interval
     from lib.statistics.rounding import format_interval
 

@@ -14,9 +14,9 @@ import papermill
 import yaml
 
 from lib import paths
-from lib.claims.verdict import read_verdicts, totals
+from lib.claims.verdicts import read_verdicts, totals
 from lib.errors import InputError
-from lib.evaluation.parts import Part, parts_of_profile
+from lib.evaluation.profile_parts import Part, parts_of_profile
 from lib.measurement.page_prompt import PromptPart
 from lib.measurement.run import MeasuredPart
 from lib.measurement.variables import MEASURED_PARTS

@@ -24,7 +24,7 @@ import pandas as pd
 
 from benchmarks.measuring import machine
 from lib import evaluation
-from lib.evaluation.parts import parts_of_profile
+from lib.evaluation.profile_parts import parts_of_profile
 from lib.evaluation.records import frame
 from lib.files.store import read
 from lib.paths import DATA

@@ -21,7 +21,7 @@ import pandas as pd
 from lib.evaluation.answer_tables import groups, mean_and_ends, solved
 from lib.evaluation.records import frame
 from lib.files.store import read
-from lib.grading.authors import is_correct_by_authors, with_doubled_braces
+from lib.grading.authors_grader import is_correct_by_authors, with_doubled_braces
 from lib.paths import DATA
 from lib.prompts.conditions import INSTRUCTION, parse_condition
 from lib.statistics.intervals import POINTS

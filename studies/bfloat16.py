@@ -27,8 +27,8 @@ import pandas as pd
 
 from lib.errors import InputError
 from lib.evaluation.answer_tables import mean_and_ends
-from lib.evaluation.pass_rates import pass_rate_table, scored_draws
 from lib.evaluation.records import SCORES
+from lib.evaluation.weighted_pass_rates import pass_rate_table, scored_draws
 from studies.keeping import RESULTS, keep, rows_of_runs
 from studies.weights import shorter
 

@@ -18,10 +18,11 @@ import scipy
 
 from lib import evaluation
 from lib.evaluation.answer_tables import at_limit, shares
-from lib.evaluation.pass_rates import weighted_differences
+from lib.evaluation.weighted_pass_rates import weighted_differences
 from lib.profiles import load_profile
-from lib.statistics.intervals import RESAMPLES, mcnemar_exact
+from lib.statistics.intervals import RESAMPLES
 from lib.statistics.p_values import holm
+from lib.statistics.proportions import mcnemar_exact
 from studies.keeping import RESULTS, keep
 from studies.limits import LIMITS
 from studies.weights import LAST_LOOK, in_order

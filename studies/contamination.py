@@ -34,14 +34,15 @@ import pandas as pd
 
 from lib import evaluation
 from lib.evaluation.answer_tables import mean_and_ends
+from lib.evaluation.planned_completions import made_by
 from lib.evaluation.records import versions
-from lib.evaluation.wanted import made_by
 from lib.files.atomic import settings_key
 from lib.files.store import opened, read
 from lib.generation.writer import Request, Sampling, engine_class
 from lib.models.loading import Loaded, load_without_weights
 from lib.profiles import load_profile
-from lib.prompts.problems import Problem, digest_of, load_problems
+from lib.prompts.problem import Problem
+from lib.prompts.problems import digest_of, load_problems
 from lib.statistics.intervals import ENOUGH, POINTS
 from studies.keeping import RESULTS, keep
 

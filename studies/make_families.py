@@ -28,15 +28,15 @@ import xarray as xr
 
 from lib import progress
 from lib.errors import InputError
-from lib.evaluation.parts import RECORDED, parts_of_profile
-from lib.evaluation.pass_rates import is_mixed, scored_draws
+from lib.evaluation.profile_parts import RECORDED, parts_of_profile
 from lib.evaluation.records import FIELDS, NEXT_TOKEN_FIELDS, SCORE_FIELDS, frame
+from lib.evaluation.weighted_pass_rates import is_mixed, scored_draws
 from lib.files.atomic import write_atomically, write_json
 from lib.files.store import RUN, first_difference, read, read_run
-from lib.grading.answer import Grade
-from lib.grading.authors import is_correct_by_authors, is_exact_match
-from lib.grading.pool import grade_many
-from lib.measurement.datasets import save_measured
+from lib.grading.authors_grader import is_correct_by_authors, is_exact_match
+from lib.grading.extraction import Grade
+from lib.grading.worker_pool import grade_many
+from lib.measurement.dataset_files import save_measured
 from lib.measurement.page_prompt import PromptPart
 from lib.measurement.run import measure
 from lib.models.names import resolve

@@ -24,15 +24,15 @@ import numpy as np
 import pandas as pd
 
 from lib import evaluation
-from lib.evaluation.draw_scores import draws_wanted
-from lib.evaluation.likelihood import plain_rows, score_models
-from lib.evaluation.pass_rates import (
+from lib.evaluation.records import DRAW_SCORE_FIELDS, shared_settings
+from lib.evaluation.sample_scores import draws_wanted
+from lib.evaluation.solution_scores import plain_rows, score_models
+from lib.evaluation.weighted_pass_rates import (
     SLOPE_ENDS,
     is_mixed,
     scored_draws,
     slope_of_draws,
 )
-from lib.evaluation.records import DRAW_SCORE_FIELDS, shared_settings
 from lib.profiles import HALVES, Profile, load_profile
 from lib.prompts.problems import load_problems
 from lib.statistics.importance_weighting import log_weights

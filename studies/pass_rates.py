@@ -16,7 +16,10 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from lib.evaluation.pass_rates import observed_differences, weighted_differences
+from lib.evaluation.weighted_pass_rates import (
+    observed_differences,
+    weighted_differences,
+)
 from lib.profiles import HALVES
 from lib.statistics.intervals import POINTS, interval
 from studies.keeping import RESULTS, keep
@@ -31,8 +34,8 @@ GAIN = 0.1  # nats by which the filler makes right answers likelier
 def draw(
     problems: int, noise: float, rng: np.random.Generator
 ) -> tuple[pd.DataFrame, float]:
-    """Return answers as `lib.evaluation.pass_rates.scored_draws` has them, and by how
-    many points the filler raises the pass rate in truth.
+    """Return answers as `scored_draws` has them, and by how many points the filler
+    really raises the pass rate.
     """
     rates = rng.beta(0.45, 0.7, (problems, 1))
     right = rng.random((problems, POSSIBLE)) < rates

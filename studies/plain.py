@@ -18,7 +18,7 @@ import pandas as pd
 
 from lib import evaluation
 from lib.claims.answer_measures import likelihood_differences
-from lib.claims.rule import Untestable
+from lib.claims.decision_rule import Untestable
 from lib.evaluation.answer_tables import mean_and_ends
 from lib.evaluation.records import SCORES
 from lib.profiles import load_profile

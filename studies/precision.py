@@ -16,7 +16,7 @@ import pandas as pd
 
 from lib import evaluation
 from lib.evaluation.answer_tables import groups, shares
-from lib.evaluation.pass_rates import is_mixed, weighted_differences
+from lib.evaluation.weighted_pass_rates import is_mixed, weighted_differences
 from lib.profiles import load_profile
 from lib.statistics.intervals import Z_ALPHA, Z_POWER, interval
 from studies.keeping import RESULTS, keep

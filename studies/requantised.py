@@ -24,11 +24,12 @@ from lib.claims import judge, load_claims
 from lib.measurement.activations import measure_activations
 from lib.measurement.affine import measure_affine
 from lib.measurement.attention import measure_attention, prompts_of
-from lib.measurement.datasets import joined
+from lib.measurement.dataset_files import joined
 from lib.measurement.variables import CHANGES, INSERTIONS
 from lib.models.loading import Loaded, load
 from lib.profiles import Profile, load_profile
-from lib.prompts.problems import Problem, load_problems
+from lib.prompts.problem import Problem
+from lib.prompts.problems import load_problems
 from studies.keeping import RESULTS, keep
 
 KIND = gguf.GGMLQuantizationType.Q4_0

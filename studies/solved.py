@@ -17,7 +17,7 @@ import scipy
 
 from lib import evaluation
 from lib.evaluation.answer_tables import mean_and_ends, shares
-from lib.evaluation.pass_rates import is_mixed, weighted_differences
+from lib.evaluation.weighted_pass_rates import is_mixed, weighted_differences
 from lib.profiles import load_profile
 from lib.statistics.intervals import POINTS, Z_ALPHA
 from lib.statistics.prediction import roc_values
@@ -58,7 +58,7 @@ def nats_and_points(scores: pd.DataFrame, draws: pd.DataFrame) -> pd.DataFrame:
     """Return a row per model: Spearman's correlation over problems between the change
     of log p of the solution and that of accuracy, both by slashes.
 
-    scores: of solutions; draws: as `lib.evaluation.pass_rates.scored_draws` has them.
+    scores: of solutions; draws: sampled answers, as `scored_draws` has them.
     """
     rows = []
     for model, drawn in draws.groupby("model", sort=False):

@@ -25,7 +25,8 @@ from lib.evaluation.records import SCORES
 from lib.files.store import read
 from lib.profiles import load_profile
 from lib.prompts.conditions import INSTRUCTION
-from lib.prompts.problems import Problem, load_problems
+from lib.prompts.problem import Problem
+from lib.prompts.problems import load_problems
 from studies.keeping import RESULTS, keep
 
 SPELLED = INSTRUCTION.replace("step by step and", "step by step, and")

@@ -6,20 +6,20 @@ Verdicts rest on the families' sampled answers. Those that were drawn first, wit
 most 512 tokens, are in studies/results/shorter: a third and more of them was cut.
 
 Writes two tables and prints them. studies/results/weights.csv has for either limit of
-tokens a row of `lib.evaluation.pass_rates.pass_rate_table` per model and pair of
-conditions, with how many times as many answers counting would take; blocks.csv has
-those of slashes for the problems up to the last look at growing data, and for the
-others.
+tokens a row of `pass_rate_table` per model and pair of conditions, with how many times
+as many answers counting would take; blocks.csv has those of slashes for the problems up
+to the last look at growing data, and for the others.
 """
 
 import pandas as pd
 
 from lib import evaluation
-from lib.evaluation.pass_rates import pass_rate_table, scored_draws
 from lib.evaluation.records import frame
+from lib.evaluation.weighted_pass_rates import pass_rate_table, scored_draws
 from lib.files.store import read
 from lib.profiles import load_profile
-from lib.prompts.problems import Problem, sampling_order
+from lib.prompts.problem import Problem
+from lib.prompts.sampling import sampling_order
 from lib.statistics.intervals import POINTS
 from studies.keeping import RESULTS, keep
 
@@ -46,8 +46,8 @@ def shorter() -> tuple[pd.DataFrame, pd.DataFrame]:
 def checks(draws: pd.DataFrame) -> pd.DataFrame:
     """Return a row per model and pair of PAIRS that is scored.
 
-    draws: as `lib.evaluation.pass_rates.scored_draws` has them. `worth` is how many
-    times as many answers counting would take for an interval as narrow, `right` how
+    draws: sampled answers, as `scored_draws` has them. `worth` is how many times as
+    many answers counting would take for an interval as narrow, `right` how
     many % of the answers without slashes are right, `refused` whether weights are.
     """
     table = pass_rate_table(draws, PAIRS)

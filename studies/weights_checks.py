@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from lib.evaluation.pass_rates import MIN_EFFECTIVE_SHARE
+from lib.evaluation.weighted_pass_rates import MIN_EFFECTIVE_SHARE
 from lib.statistics.importance_weighting import (
     AccuracyDifference,
     MeanInterval,

@@ -195,7 +195,7 @@ def test_a_variable_that_hinders_a_connection_is_named(
 
 def test_a_system_that_lacks_a_module_is_told_what_to_do(folder, monkeypatch, capsys):
     error = ModuleNotFoundError("fcntl", name="fcntl")
-    monkeypatch.setattr("lib.grading.pairs.read_pairs", Mock(side_effect=error))
+    monkeypatch.setattr("lib.grading.answer_file.read_pairs", Mock(side_effect=error))
     assert main(["grade", "good.jsonl"]) == 2
     assert capsys.readouterr().err == f"error: {NO_UNIX.format('fcntl')}\n"
 

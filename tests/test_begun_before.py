@@ -15,11 +15,11 @@ import xarray as xr
 from hand_written import keep, record
 
 from lib import evaluation, paths
-from lib.evaluation import likelihood, run
+from lib.evaluation import run, solution_scores
 from lib.files.atomic import write_json
 from lib.generation.writer import Completion
 from lib.measurement import networks
-from lib.measurement.datasets import row_of
+from lib.measurement.dataset_files import row_of
 from lib.measurement.run import measure
 from lib.measurement.variables import DIMENSIONS
 from lib.profiles import load_profile
@@ -123,7 +123,7 @@ def test_scores_draws_and_measurements_are_found_and_nothing_is_computed(
 ):
     for module, name in (
         (run, "_completed"),
-        (likelihood, "_scored"),
+        (solution_scores, "_scored"),
         (networks, "run_step"),
     ):
         monkeypatch.setattr(module, name, Mock(side_effect=AssertionError))

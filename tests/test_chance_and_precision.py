@@ -8,10 +8,10 @@ import pytest
 import scipy
 from hand_written import record, run
 
-from lib.evaluation.pass_rates import weighted_differences
 from lib.evaluation.records import frame
+from lib.evaluation.weighted_pass_rates import weighted_differences
 from lib.prompts.conditions import INSTRUCTION
-from lib.prompts.problems import Problem
+from lib.prompts.problem import Problem
 from studies import chance, pooled, precision, solved, spelling
 
 

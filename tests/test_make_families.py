@@ -9,7 +9,7 @@ import xarray as xr
 from hand_written import keep, record
 
 from lib import paths
-from lib.evaluation.parts import parts_of_profile
+from lib.evaluation.profile_parts import parts_of_profile
 from lib.evaluation.records import SCORE_FIELDS, shared_settings
 from lib.files.atomic import write_json
 from lib.files.store import read

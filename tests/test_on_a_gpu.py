@@ -10,7 +10,7 @@ from eager import matrices, received
 from families import FAMILIES, spread
 
 from lib.arm.activations import order_statistics
-from lib.arm.moving import redistribute
+from lib.arm.redistribution import redistribute
 from lib.arm.settings import Arm
 from lib.attention.received import received_attention
 from lib.generation.transformers import Engine
@@ -30,7 +30,7 @@ def model(device):
 @pytest.mark.parametrize(
     "dtype, tolerance", [(torch.float32, 1e-5), (torch.bfloat16, 3e-3)]
 )
-def test_received_attention_equals_eager(device, model, dtype, tolerance):
+def test_received_equals_eager(device, model, dtype, tolerance):
     model = model.to(dtype)
     ids = torch.randint(0, 97, (500,), device=device)
     found = received_attention(model, ids)[0].cpu()

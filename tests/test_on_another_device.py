@@ -6,10 +6,11 @@ import pytest
 import torch
 from families import FAMILIES
 
-from lib.arm import moving
+from lib.arm import redistribution
 from lib.attention import received
-from lib.attention.function import Recording, attending, hiding
-from lib.attention.steps import Step
+from lib.attention.decoding_step import Step
+from lib.attention.function import attending, hiding
+from lib.attention.recording import Recording
 from lib.generation.cache import SlotCache, prefill
 
 ROWS = [[7, 30, 12, 45, 9], [7, 30, 1, 77, 5]]
@@ -24,8 +25,10 @@ def model(request):
 @torch.inference_mode()
 def test_nothing_waits_for_a_device_or_leaves_it(model, monkeypatch):
     # There are no generators on this device: draws are its own.
-    monkeypatch.setattr(moving, "new_generators", lambda rows, *_: [None] * rows)
-    monkeypatch.setitem(moving.ELEMENTS_AT_ONCE, "meta", 1000)
+    monkeypatch.setattr(
+        redistribution, "new_generators", lambda rows, *_: [None] * rows
+    )
+    monkeypatch.setitem(redistribution.ELEMENTS_AT_ONCE, "meta", 1000)
     decoder = model.get_decoder()
     ids = torch.tensor(ROWS, device="meta")
     sums = torch.zeros(2, 2, 4, 1, 5, device="meta")
@@ -41,7 +44,7 @@ def test_nothing_waits_for_a_device_or_leaves_it(model, monkeypatch):
     slots.write(0, cache, [5, 5])
     positions = slots.next_positions(2, model.device)
     with (
-        moving.installed(model, mode="code", statistics="sequence"),
+        redistribution.installed(model, mode="code", statistics="sequence"),
         attending(decoder, step=Step(positions)),
     ):
         output = model(

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from lib import reproduce
 from lib.__main__ import main
 from lib.errors import InputError
-from lib.evaluation import draw_scores, likelihood, run
+from lib.evaluation import run, sample_scores, solution_scores
 from lib.profiles import Profile, load_profile, profile_with_overrides
 from lib.prompts.conditions import Filler
 
@@ -76,8 +76,8 @@ SHORT = {
 # What the commands call with what was typed.
 RUNS = [
     (run, "evaluate"),
-    (likelihood, "likelihoods"),
-    (draw_scores, "score_draws"),
+    (solution_scores, "likelihoods"),
+    (sample_scores, "score_draws"),
     (reproduce, "reproduce"),
 ]
 # Options of every command, and the one that changes everything.
@@ -119,7 +119,7 @@ def settings_of(monkeypatch):
         "lib.__main__.check",
         "lib.__main__.check_accuracy",
         "lib.evaluation.answer_tables.summarise",
-        "lib.evaluation.pass_rates.pass_rate_table",
+        "lib.evaluation.weighted_pass_rates.pass_rate_table",
         "lib.evaluation.answer_tables.nat_table",
         "lib.figures.tables.show",
     ):

@@ -9,7 +9,7 @@ import yaml
 
 from lib import paths
 from lib.errors import InputError
-from lib.grading.answer import last_box
+from lib.grading.extraction import last_box
 from lib.models.names import known_models
 from lib.profiles import (
     Accuracy,

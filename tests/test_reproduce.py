@@ -11,7 +11,7 @@ import yaml
 
 from lib import paths, reproduce
 from lib.__main__ import main
-from lib.evaluation.parts import DrawScoresPart, Part
+from lib.evaluation.profile_parts import DrawScoresPart, Part
 from lib.files.atomic import write_json
 from lib.plan import Plan
 from lib.profiles import PARTS, load_profile

@@ -24,16 +24,17 @@ from safetensors.torch import load_file, save_file
 
 from lib import evaluation, paths
 from lib.errors import Settings
-from lib.evaluation import draw_scores
-from lib.evaluation.likelihood import texts_wanted
+from lib.evaluation import sample_scores
+from lib.evaluation.planned_completions import completions_wanted
 from lib.evaluation.records import shared_settings
-from lib.evaluation.wanted import completions_wanted
+from lib.evaluation.solution_scores import texts_wanted
 from lib.measurement.measurements import settings_of
 from lib.measurement.run import measure
 from lib.models.loading import load_without_weights
 from lib.profiles import Profile, load_profile
 from lib.prompts import building
-from lib.prompts.problems import load_problems, sampling_order
+from lib.prompts.problems import load_problems
+from lib.prompts.sampling import sampling_order
 
 MINE = """
 name: mine
@@ -270,7 +271,7 @@ def numbers(profile, section, results):
         if section == "draws":
             # A random model's answers are all wrong, and would need no score.
             patch.setattr(
-                draw_scores, "is_mixed", lambda rows: pd.Series(True, rows.index)
+                sample_scores, "is_mixed", lambda rows: pd.Series(True, rows.index)
             )
             return evaluation.draws(profile)
         part = "main" if section == "answers" else section

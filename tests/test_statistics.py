@@ -11,18 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from lib.claims.rule import decide, p_value
-from lib.statistics.intervals import (
-    ClusteredMean,
-    clopper_pearson,
-    interval,
-    mcnemar_exact,
-    n_deciding,
-    ratio,
-    tango,
-)
+from lib.claims.decision_rule import decide, p_value
+from lib.statistics.intervals import ClusteredMean, interval, n_deciding, ratio
 from lib.statistics.p_values import holm, smallest_level
 from lib.statistics.prediction import roc_values
+from lib.statistics.proportions import clopper_pearson, mcnemar_exact, tango
 from lib.statistics.rounding import format_interval, rounded
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from hand_written import draws_of
 
-from lib.evaluation.pass_rates import scored_draws
+from lib.evaluation.weighted_pass_rates import scored_draws
 from studies import (
     mean_weight,
     rival_estimators,

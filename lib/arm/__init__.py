@@ -2,14 +2,14 @@
 
 Settings can be checked without torch: modules that need it are imported on first use.
 
-    settings      ARM's settings, their ranges, and their textual form
-    activations   the output of an MLP's activation function, and measures of it
-    moving        ARM itself: the redistribution, and the hook that applies it
+    settings        ARM's settings, their ranges, and their textual form
+    activations     the output of an MLP's activation function, and measures of it
+    redistribution  ARM itself: how activations are moved, and the hook that does it
 """
 
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
-    submod_attrs={"moving": ["installed", "redistribute"], "settings": ["Arm"]},
+    submod_attrs={"redistribution": ["installed", "redistribute"], "settings": ["Arm"]},
 )

@@ -1,11 +1,14 @@
 """The attention that every token receives from later tokens, for any layer and head of
 any model of transformers.
 
-    function   one attention for every family, which `attending` activates and `hiding`
-               restricts to some tokens and layers
-    received   the attention that each token receives, without a T x T array: `observe`
-    check      whether this attention equals the model's, tested on ten tokens
-    steps      attention in a decoding step, in which each row has one query
+    function       one attention for every family, which `attending` activates and
+                   `hiding` restricts to some tokens and layers
+    blocks         its scores in blocks of queries, and their softmax
+    recording      what a forward pass records of it, and what it hides
+    received       the attention that each token receives, without a T x T array:
+                   `observe`
+    check          whether this attention equals the model's, tested on ten tokens
+    decoding_step  attention in a step of generation, with one query per row
 """
 
 import lazy_loader

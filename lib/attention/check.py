@@ -12,13 +12,8 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from lib.attention.function import (
-    Recording,
-    StopForward,
-    attending,
-    device_of,
-    without_attention,
-)
+from lib.attention.function import attending, device_of, without_attention
+from lib.attention.recording import Recording, StopForward
 from lib.errors import InputError
 
 CHECK_TOKENS = 10

@@ -4,35 +4,26 @@ The function replaces a model's attention while `attending` runs. It is register
 transformers and receives queries and keys after RoPE and norms, so it serves every
 architecture that calls transformers' attention interface. The queries of complete
 prompts are processed in blocks of rows: a `Recording` adds up their columns, and
-`hiding` masks inserted tokens for later ones. `steps` has the steps of generation.
-Scores are kept in float32, because those of Qwen2.5 reach 140,000 in layer 1: rounded
-to bfloat16, they would change a token's output by a tenth.
+`hiding` masks inserted tokens for later ones. `decoding_step` has the steps of
+generation. Scores are kept in float32, because those of Qwen2.5 reach 140,000 in layer
+1: rounded to bfloat16, they would change a token's output by a tenth.
 """
 
 import contextlib
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, cast
 
 import torch
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 
-from lib.attention.steps import Step
+from lib.attention.blocks import is_gpu, score_blocks, softmax_weights
+from lib.attention.decoding_step import Step
+from lib.attention.recording import Hiding, Recording, StopForward
 from lib.errors import InputError
 
 ATTENTION_NAME = "meaningless_tokens"  # under which transformers knows the function
-# Elements of one block of scores: 2 MiB in float32 stay near a processor's cache and
-# keep memory flat; a GPU, for which launches count instead, gets 512 MiB.
-BLOCK_ELEMENTS = 1 << 19
-GPU_BLOCK_ELEMENTS = 1 << 27
-# So many blocks there are at least, of scores that are no trifle to a GPU; each has a
-# multiple of so many queries, which its matrix units need.
-GPU_CAUSAL_BLOCKS = 6
-GPU_TILE = 16
-GPU_UNDIVIDED_ELEMENTS = 1 << 24
 # What transformers calls layers that mix tokens by a state or a convolution: those of
 # Qwen3-Next, Qwen3.5 and LFM2.
 OTHER_WAYS = ("linear_attention", "conv")
@@ -49,100 +40,8 @@ HARMLESS = (
 )
 
 
-class StopForward(Exception):
-    """Ends a forward pass when nothing more is needed of it; who raises it also
-    arranges for it to be caught, as `attending` does.
-    """
-
-
-@dataclass
-class Recording:
-    """What is filled in while a forward runs; layers count from zero."""
-
-    # (B, L, H, R, T) of columns below the diagonal
-    sums: torch.Tensor = field(default_factory=lambda: torch.empty(0))
-    # (B, R, T) 1 for queries that count in each set of R; None: one set, and all do
-    rows: torch.Tensor | None = None
-    index: dict[int, int] = field(default_factory=dict)  # layer -> position in L
-    last: int | None = None  # layer that ends the forward; None: run to the end
-    # What goes into each layer's heads and what comes out of them; None: not kept.
-    values: dict[int, torch.Tensor] | None = None
-    outputs: dict[int, torch.Tensor] | None = None
-    # The sliding windows, in tokens, that the model made masks for, and those that each
-    # layer passed on; None: all earlier tokens.
-    masks: set[int] = field(default_factory=set)
-    windows: dict[int, int | None] = field(default_factory=dict)
-
-    def keep(self, layer: int, values: torch.Tensor, outputs: torch.Tensor) -> None:
-        """Store the values and outputs of a layer's heads, if they are recorded."""
-        if self.values is not None:
-            self.values[layer] = values
-        if self.outputs is not None:
-            self.outputs[layer] = outputs
-
-    def add(self, layer: int, weights: torch.Tensor, start: int, first: int) -> None:
-        """Add a block's columns, below the diagonal and over the queries that count, to
-        the running sums.
-        """
-        stop = start + weights.shape[2]
-        slot = self.index[layer]
-        # (B, H, 1, Q): what each token gives itself
-        own = weights.diagonal(start - first, -2, -1).unsqueeze(2)
-        if self.rows is None:
-            columns = weights.sum(-2, keepdim=True)
-        else:
-            rows = self.rows[:, None, :, start:stop]  # (B, 1, R, Q)
-            columns = rows @ weights
-            own = rows * own
-        # In place of += on an item, which copies the result onto itself.
-        self.sums[:, slot, :, :, first:stop].add_(columns)  # (B, H, R, keys)
-        self.sums[:, slot, :, :, start:stop].sub_(own)
-
-
-@dataclass(frozen=True)
-class _Hiding:
-    """The spans of the rows' inserted tokens, the part of each that stays visible, and
-    the layers that hide or silence the rest, counted from zero.
-    """
-
-    # (2, B, 1, 1) the positions at which they start and stop
-    inserted: torch.Tensor
-    visible: torch.Tensor
-    layers: dict[str, frozenset[int]]
-
-    def change(
-        self,
-        how: str,
-        layer: int,
-        block: torch.Tensor,
-        start: int,
-        first: int,
-        value: float,
-    ) -> None:
-        """Put a value where later tokens look at inserted ones, in a block (B, H, Q,
-        keys) of one of the layers.
-        """
-        if layer not in self.layers[how]:
-            return
-        queries = torch.arange(start, start + block.shape[2], device=block.device)
-        keys = torch.arange(first, first + block.shape[3], device=block.device)
-        _, stops = self.inserted
-        is_later = queries[:, None] >= stops
-        is_inserted = _within(keys, self.inserted)
-        is_visible = _within(keys, self.visible)
-        cut = (is_later & is_inserted & ~is_visible)[:, None]
-        # What all rows begin with may go in as one.
-        block.masked_fill_(cut[: len(block)], value)
-
-
-def _within(positions: torch.Tensor, spans: torch.Tensor) -> torch.Tensor:
-    """Return whether positions (T,) lie in spans (2, B, 1, 1), as (B, 1, T)."""
-    starts, stops = spans
-    return (positions >= starts) & (positions < stops)
-
-
 # What the attention does beside attending.
-Work = tuple[Recording | None, _Hiding | None, Step | None]
+Work = tuple[Recording | None, Hiding | None, Step | None]
 _work: ContextVar[Work] = ContextVar("work", default=(None, None, None))
 
 
@@ -189,7 +88,7 @@ def on_device(model: PreTrainedModel, input_ids: torch.Tensor) -> torch.Tensor:
 def attending(
     decoder: PreTrainedModel,
     recording: Recording | None = None,
-    view: _Hiding | None = None,
+    view: Hiding | None = None,
     step: Step | None = None,
 ) -> Iterator[None]:
     """Make a decoder use this module's attention until the block ends, in addition to
@@ -252,7 +151,7 @@ def hiding(
         "hidden": frozenset(n - 1 for n in hidden),
         "silent": frozenset(n - 1 for n in silent),
     }
-    with attending(decoder, view=_Hiding(inserted, shown, layers)):
+    with attending(decoder, view=Hiding(inserted, shown, layers)):
         yield
 
 
@@ -286,7 +185,7 @@ def _attend(
     is_mixed = not ends or (recorded and recorded.outputs is not None)
 
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
-    if not _is_gpu(query):  # where products of halves have no sums in float32
+    if not is_gpu(query):  # where products of halves have no sums in float32
         query, key = query.float(), key.float()
     # Queries are scaled instead of all scores, where that rounds nothing.
     power_of_two = math.frexp(scaling)[0] == 0.5
@@ -296,12 +195,12 @@ def _attend(
     grouped = query.unflatten(1, (key.shape[1], -1))  # (B, K, groups, T, D)
     values = value.flatten(0, 1)
     mixed = []
-    blocks = _blocks(grouped, key, scaling, sliding_window, softcap, mask)
+    blocks = score_blocks(grouped, key, scaling, sliding_window, softcap, mask)
     for start, first, scores in blocks:
         stop = start + scores.shape[2]
         if view:
             view.change("hidden", layer, scores, start, first, -torch.inf)
-        weights = _softmax(scores, s_aux)
+        weights = softmax_weights(scores, s_aux)
         if view:
             view.change("silent", layer, weights, start, first, 0.0)
         if recorded:
@@ -333,113 +232,6 @@ def _refuse_unknown(module, keywords: dict[str, Any]) -> None:
         )
 
 
-def _softmax(scores: torch.Tensor, sink: torch.Tensor | None) -> torch.Tensor:
-    """Return the weights (B, H, Q, keys) of scores in float32; what goes to a sink (H,)
-    is cut off again.
-    """
-    batch, _, queries, keys = scores.shape
-    if sink is not None:
-        # (B, H, Q, 1)
-        column = sink.view(1, -1, 1, 1).expand(batch, -1, queries, 1)
-        scores = torch.cat([scores, column.to(scores.dtype)], -1)
-    weights = scores.softmax(-1, dtype=torch.float32)
-    return weights[..., :keys]
-
-
-def _blocks(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    scaling: float,
-    window: int | None,
-    softcap: float | None,
-    mask: Any,
-) -> Iterator[tuple[int, int, torch.Tensor]]:
-    """Yield (its first query, the first key that it sees, scores (B, H, Q, keys)) of
-    blocks of (B, K, groups, Q, D).
-
-    Positions count all keys (B, K, T, D); the queries are the last of them. A `mask`
-    replaces that of a causal window.
-    """
-    batch, queries = query.shape[0], query.shape[3]
-    heads = query.shape[1] * query.shape[2]
-    tokens = key.shape[2]
-    past = tokens - queries
-    if mask is not None:
-        window = None
-    elements = BLOCK_ELEMENTS
-    most = queries
-    if _is_gpu(query):
-        elements = GPU_BLOCK_ELEMENTS
-        if batch * heads * queries * tokens > GPU_UNDIVIDED_ELEMENTS:
-            # A block ends at its last query: of one block half would be hidden.
-            tiles = math.ceil(queries / GPU_TILE)
-            most = GPU_TILE * math.ceil(tiles / GPU_CAUSAL_BLOCKS)
-    size = max(16, min(most, elements // (batch * heads * tokens)))
-    keys = key.flatten(0, 1)  # which may copy: once for all blocks
-    for start in range(past, tokens, size):
-        stop = min(start + size, tokens)
-        first = max(0, start - window + 1) if window else 0
-        rows = query[:, :, :, start - past : stop - past].flatten(2, 3)
-        scores = _products(rows.flatten(0, 1), keys[:, first:stop])
-        scores = scores if scaling == 1 else scores.mul_(scaling)
-        scores = scores if softcap is None else torch.tanh(scores / softcap) * softcap
-        scores = scores.view(batch, heads, stop - start, stop - first)
-        if mask is None:
-            _hide_later(scores, start, first, window)
-        yield start, first, scores if mask is None else scores + mask
-
-
-def _is_gpu(tensor: torch.Tensor) -> bool:
-    """Return whether a tensor is on a GPU, or on torch's meta device, which has no
-    numbers but shows the operations that a GPU would run.
-    """
-    return tensor.is_cuda or tensor.is_meta
-
-
-def _products(queries: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
-    """Return (N, Q, keys) in float32, of (N, Q, D) and (N, keys, D)."""
-    if queries.dtype == torch.float32:
-        return queries @ keys.transpose(1, 2)
-    return torch.bmm(queries, keys.transpose(1, 2), out_dtype=torch.float32)
-
-
-def _hide_later(
-    scores: torch.Tensor, start: int, first: int, window: int | None
-) -> None:
-    """Set to -inf what a query of this block may not see: later keys, and keys that
-    left the window.
-    """
-    if not window:
-        # All keys before the block are seen: only its own square needs the mask.
-        scores = scores[..., start - first :]
-        first = start
-    queries, keys = scores.shape[2:]
-    # Filling under a mask that all heads share takes as long as the softmax, adding a
-    # twelfth of that.
-    scores += _mask(queries, keys, start - first, window, scores.device, scores.dtype)
-
-
-@lru_cache(maxsize=8)  # most blocks of a forward, and of the next one, have the same
-def _mask(
-    queries: int,
-    keys: int,
-    before: int,
-    window: int | None,
-    device: torch.device,
-    dtype: torch.dtype,
-) -> torch.Tensor:
-    """Return (queries, keys), -inf for keys that a query does not see, else 0; so many
-    keys come before the first query.
-    """
-    query = torch.arange(before, before + queries, device=device)[:, None]
-    key = torch.arange(keys, device=device)
-    hidden = key > query
-    if window:
-        hidden |= key <= query - window
-    mask = torch.zeros_like(hidden, dtype=dtype)
-    return mask.masked_fill_(hidden, -torch.inf)
-
-
 def _no_mask(
     *,
     mask_function: Callable,
@@ -448,8 +240,10 @@ def _no_mask(
     use_vmap: bool = False,
     **_,
 ) -> None:
-    """Build no mask, `_blocks` hides; refuse what is neither causal nor a causal window
-    (chunks, blocks of images).
+    """Build no mask, because `score_blocks` hides later tokens.
+
+    Raises InputError if the model's mask is neither causal nor a causal window: chunks,
+    or blocks of images.
     """
     recording, _, step = _work.get()
     # Zero is of models whose windows are switched off, used by none of their layers.

@@ -13,12 +13,12 @@ import torch
 from transformers import PreTrainedModel
 
 from lib.attention.function import (
-    Recording,
     attending,
     device_of,
     on_device,
     refuse_without_attention,
 )
+from lib.attention.recording import Recording
 from lib.errors import InputError
 
 

@@ -4,10 +4,10 @@ claim              the claims of data/claims.yaml: `load_claims`
 network_measures   the measures of a claim on attention and activations: a value
                    for each problem
 answer_measures    the measures on answers and likelihoods
-rule               the rule that turns these values into a verdict
+decision_rule      the rule that turns these values into a verdict
 judging            the evidence about each model, `gather`, and a verdict for every
                    claim and model with its controls, `judge`
-verdict            the fields of a `Verdict`; verdicts in files, tables and totals
+verdicts           the fields of a `Verdict`; verdicts in files, tables and totals
 """
 
 import lazy_loader
@@ -17,6 +17,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "claim": ["load_claims"],
         "judging": ["gather", "judge"],
-        "verdict": ["models_of", "verdict_table", "write_verdicts"],
+        "verdicts": ["models_of", "verdict_table", "write_verdicts"],
     },
 )

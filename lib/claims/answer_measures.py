@@ -14,12 +14,12 @@ from itertools import chain
 import pandas as pd
 import xarray as xr
 
-from lib.claims.rule import Untestable
+from lib.claims.decision_rule import Untestable
 from lib.errors import InputError
 from lib.evaluation.answer_tables import groups, shares, solved
-from lib.evaluation.pass_rates import checked_weighted_differences
+from lib.evaluation.pass_at_k_tables import distinct_2, pass_at_k
 from lib.evaluation.records import WINDOWS
-from lib.evaluation.several_samples import distinct_2, pass_at_k
+from lib.evaluation.weighted_pass_rates import checked_weighted_differences
 from lib.statistics.intervals import POINTS
 from lib.statistics.prediction import roc_values
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from lib import paths
 from lib.claims import answer_measures, network_measures
-from lib.claims.rule import Untestable
+from lib.claims.decision_rule import Untestable
 from lib.errors import InputError, validated
 from lib.files.atomic import read_yaml
 from lib.paths import relative_path

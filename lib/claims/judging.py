@@ -17,7 +17,7 @@ import xarray as xr
 
 from lib.claims.answer_measures import POSITIVE, likelihood_differences
 from lib.claims.claim import Claim, missing_tables, values_of
-from lib.claims.rule import (
+from lib.claims.decision_rule import (
     Decision,
     Parts,
     Untestable,
@@ -26,8 +26,8 @@ from lib.claims.rule import (
     p_value,
     parts_of,
 )
-from lib.claims.verdict import Control, Estimate, Verdict
-from lib.evaluation.parts import answers, draws, scores
+from lib.claims.verdicts import Control, Estimate, Verdict
+from lib.evaluation.profile_parts import answers, draws, scores
 from lib.measurement.run import measure
 from lib.measurement.variables import TRAINED, UNIFORM, UNTRAINED
 from lib.profiles import PARTS, Profile

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from lib.claims.rule import Untestable
+from lib.claims.decision_rule import Untestable
 from lib.measurement.network_tables import log_changes
 from lib.measurement.variables import DIMENSIONS, TRAINED
 

@@ -4,17 +4,28 @@ and tabulate them.
     answers = evaluation.answers(profile, "fillers")  # stored, or generated now
     answer_tables.summarise(answers)
 
-    parts            a profile's answers and scores by part, stored or computed now
-    run              complete and grade the answers that a folder lacks: `evaluate`
-    engine           which engine answers where the settings say auto
-    records          the settings that decide a run's numbers, the fields of its rows
-    wanted           every completion of a run, with the common parts of keys and rows
-    likelihood       score reference solutions and gold answers: `likelihoods`
-    draw_scores      score sampled answers, whose weights need it: `score_draws`
-    log_probability  log p of texts in batches
-    answer_tables    tables of accuracy, effects, graders and log-likelihoods
-    several_samples  tables of several samples per problem
-    pass_rates       importance-weighted accuracy from sampled answers with scores
+    profile_parts        a profile's answers and scores by part, stored or computed now
+
+Answers:
+
+    run                  complete and grade the answers that a folder lacks: `evaluate`
+    engine_choice        which engine answers if the settings say auto
+    planned_completions  every completion of a run, with its key and common fields
+    records              settings that decide a run's numbers; the fields of its rows
+
+Scores, which are log-likelihoods of given texts:
+
+    solution_scores      of reference solutions and gold answers: `likelihoods`
+    sample_scores        of sampled answers, whose weights need them: `score_draws`
+    log_likelihood       log p of texts in batches, teacher-forced
+    next_token_entropy   with each score, the entropy of the next token
+
+Tables:
+
+    answer_tables        accuracy, effects, graders and log-likelihoods
+    pass_at_k_tables     pass@k and diversity of several samples per problem
+    ablation_tables      changes when layers or tokens do not see the insertion
+    weighted_pass_rates  importance-weighted accuracy from sampled answers with scores
 """
 
 import lazy_loader
@@ -22,6 +33,6 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "parts": ["answers", "draws", "scores"],
+        "profile_parts": ["answers", "draws", "scores"],
     },
 )

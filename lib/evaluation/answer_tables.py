@@ -1,6 +1,6 @@
 """Tables of answers and likelihoods: accuracy in %, each condition compared with none
 in points, graders, token limits, and log-likelihoods of solutions. Tables of several
-samples are in `several_samples`.
+samples are in `pass_at_k_tables`.
 
 All functions take the answers of one part (`lib.evaluation.answers`) or
 `lib.evaluation.scores`; all intervals are those of `lib.statistics`, over problems.

@@ -98,7 +98,7 @@ FIELDS = [  # of a line of completions.jsonl
     "elicited",
     # Whether a new problem follows the answer.
     "run_on",
-    # The content of the last box, and what decided: `lib.grading.answer.Grade`.
+    # The content of the last box, and what decided: `lib.grading.extraction.Grade`.
     "extracted",
     "method",
     "correct",
@@ -132,9 +132,9 @@ SCORE_FIELDS = [  # of a line of scores.jsonl
     "dtype",
     "processor",
 ]
-# Tokens of a text, counted from 1, and their positions, over which a score keeps means
-# of the next token's entropy and divergence (`lib.evaluation.next_token`): the first
-# token alone, where branching would begin, then three windows that grow.
+# Tokens of a text, counted from 1, over which a score keeps means of the next token's
+# entropy and divergence (`lib.evaluation.next_token_entropy`): the first token alone,
+# where branching would begin, then three windows that grow.
 WINDOWS = {
     "1": slice(0, 1),
     "2-8": slice(1, 8),

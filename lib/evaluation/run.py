@@ -15,7 +15,12 @@ import pandas as pd
 
 from lib.errors import InputError, PartlyDone
 from lib.evaluation.answer_tables import summarise
-from lib.evaluation.engine import resolve_engine, writing_device
+from lib.evaluation.engine_choice import resolve_engine, writing_device
+from lib.evaluation.planned_completions import (
+    WantedCompletion,
+    begun_row,
+    completions_wanted,
+)
 from lib.evaluation.records import (
     COMPLETIONS,
     FIELDS,
@@ -24,7 +29,6 @@ from lib.evaluation.records import (
     shared_settings,
     versions,
 )
-from lib.evaluation.wanted import WantedCompletion, begun_row, completions_wanted
 from lib.files.atomic import write_json
 from lib.files.store import opened
 from lib.generation.writer import (
@@ -35,8 +39,8 @@ from lib.generation.writer import (
     engine_class,
     positions_after,
 )
-from lib.grading.authors import is_correct_by_authors, is_exact_match
-from lib.grading.pool import grade
+from lib.grading.authors_grader import is_correct_by_authors, is_exact_match
+from lib.grading.worker_pool import grade
 from lib.models.loading import Loaded, load_without_weights
 from lib.profiles import Accuracy
 from lib.prompts.conditions import Filler

@@ -15,9 +15,9 @@ from typing import Any
 
 import torch
 
-from lib.arm.moving import Installed, installed
+from lib.arm.redistribution import Installed, installed
+from lib.attention.decoding_step import Step
 from lib.attention.function import attending, without_attention
-from lib.attention.steps import Step
 from lib.generation.cache import OwnCache, SlotCache, overflowed, prefill
 from lib.generation.writer import (
     Completion,

@@ -18,7 +18,7 @@ from transformers import PreTrainedModel
 from lib.arm.activations import activation_module
 from lib.arm.settings import Arm
 from lib.errors import InputError
-from lib.grading.answer import last_box
+from lib.grading.extraction import last_box
 
 # Batches per chunk: at the end of a chunk batches are no longer full, and an
 # interrupted run loses its current chunk.

@@ -6,14 +6,15 @@ r"""Grade answers to MATH problems, by one grader for every condition.
 Gold answers must be LaTeX. `Grade.method` names the rule that decided; docs/running.md
 lists the answers that cannot be graded.
 
-    answer     extracts the last closed box, and gives a status if nothing can be graded
-    pool       compares answers in processes with limited time and memory
-    equal      compares two answers by typed rules, or else by `algebra`
-    spelling   rewrites an answer in one LaTeX spelling
-    values     parses numbers, units and names; `words` texts, `lists` lists and points
-    algebra    compares expressions with math-verify
-    authors    the grader of the paper's authors
-    pairs      reads a file to grade
+    extraction         extracts the last closed box; a status if there is none to grade
+    worker_pool        compares answers in processes with limited time and memory
+    equality           compares two answers by typed rules, or else by `algebra`
+    latex_spelling     rewrites an answer in one LaTeX spelling
+    numbers_and_units  parses numbers, units and names
+    words, lists       compare texts, and split lists, points and intervals
+    algebra            compares expressions with math-verify
+    authors_grader     the grader of the paper's authors
+    answer_file        reads a file to grade
 """
 
 import lazy_loader
@@ -21,7 +22,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "answer": ["STATUSES", "Grade"],
-        "pool": ["grade", "grade_many"],
+        "extraction": ["STATUSES", "Grade"],
+        "worker_pool": ["grade", "grade_many"],
     },
 )

@@ -10,7 +10,7 @@ from sympy import And, Expr, FiniteSet, I, MatrixBase, Or, Rational
 from sympy import preorder_traversal as parts_of
 from sympy.logic.boolalg import Boolean
 
-from lib.grading.values import SEPARATORS
+from lib.grading.numbers_and_units import SEPARATORS
 
 # math-verify warns once per process that its time limits are off. They take only whole
 # seconds, need the main thread and silently end as "wrong".

@@ -2,7 +2,7 @@
 
 import re
 
-from lib.grading.values import NAMED_VALUE, SEPARATORS
+from lib.grading.numbers_and_units import NAMED_VALUE, SEPARATORS
 
 _BOTH_SIGNS = re.compile(r"\\pm(?![a-z])")
 MAX_VALUES = 100  # that dots may replace

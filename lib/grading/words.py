@@ -6,7 +6,7 @@ formula, in which case and signs count.
 
 import re
 
-from lib.grading.values import split_unit
+from lib.grading.numbers_and_units import split_unit
 
 _TEXT = re.compile(r"\\text\{([^{}]*)\}")
 # Letters that no formula has side by side.

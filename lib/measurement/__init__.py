@@ -4,7 +4,7 @@ over all problems, as tables.
     variables       the variables, networks and steps that can be measured
     run             measure what a profile still lacks: `measure`
     measurements    the measurements of one model: what is stored, what is missing
-    datasets        measurements as a row per step, or all in one file
+    dataset_files   measurements as a row per step, or all in one file
     networks        the trained and untrained networks, one after another
     attention       λ and the other changes that insertions cause in received attention
     activations     the changes that insertions and ARM cause in the first MLP

@@ -23,7 +23,7 @@ from lib.arm.activations import (
     near_zero_bound,
     watched,
 )
-from lib.arm.moving import installed
+from lib.arm.redistribution import installed
 from lib.arm.settings import Arm
 from lib.attention.function import on_device
 from lib.errors import InputError

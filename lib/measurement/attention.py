@@ -25,7 +25,7 @@ from lib.models.loading import Loaded
 from lib.prompts.batches import batch_tokens, in_batches, pad
 from lib.prompts.building import Prompt, build_prompt
 from lib.prompts.conditions import Filler
-from lib.prompts.problems import Problem
+from lib.prompts.problem import Problem
 
 # Token groups for which lambda is reported.
 SPANS = ["original", "problem", "instruction"]

@@ -20,7 +20,7 @@ import xarray as xr
 from lib.errors import InputError
 from lib.files.atomic import settings_key
 from lib.files.store import opened, read, read_run
-from lib.measurement.datasets import (
+from lib.measurement.dataset_files import (
     STEPS_FILE,
     cut,
     dataset_of,
@@ -31,7 +31,8 @@ from lib.measurement.datasets import (
 from lib.measurement.variables import VERSIONS, PlannedStep
 from lib.models.names import arm_for, resolve
 from lib.profiles import Profile
-from lib.prompts.problems import drawn_problem, is_within, sample_ids
+from lib.prompts.problems import drawn_problem, sample_ids
+from lib.prompts.sampling import is_within
 
 
 class Measurements:

@@ -19,7 +19,9 @@ from lib.measurement.variables import SEEDS, UNIFORM, PlannedStep
 from lib.models.loading import Loaded, load
 from lib.models.names import arm_for, resolve
 from lib.profiles import Profile
-from lib.prompts.problems import Problem, drawn_problem, stratified_sample
+from lib.prompts.problem import Problem
+from lib.prompts.problems import drawn_problem
+from lib.prompts.sampling import stratified_sample
 
 
 @functools.lru_cache(maxsize=1)

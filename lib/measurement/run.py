@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import xarray as xr
 
 from lib.files.store import opened
-from lib.measurement.datasets import STEPS_FILE, row_of
+from lib.measurement.dataset_files import STEPS_FILE, row_of
 from lib.measurement.measurements import Measurements
 from lib.measurement.variables import MEASURED_PARTS, STEPS, PlannedStep
 from lib.profiles import Profile

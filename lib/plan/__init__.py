@@ -6,9 +6,9 @@ and the reasons why it would be refused.
     for line in fetch(plan):  # weights onto this disk, so that a run needs no network
         print(line)
 
-    tasks     the computations of a run, and how much of each is stored
-    sizes     the size of a model, its part on this disk, and the memory of a task
-    plan      `make_plan`, the `Plan` that it returns, and its text
+    tasks        the computations of a run, and how much of each is stored
+    model_sizes  the size of a model, its part on this disk, and the memory of a task
+    plan         `make_plan`, the `Plan` that it returns, and its text
 
 An unavailable model or file is refused within seconds, before torch is imported.
 """

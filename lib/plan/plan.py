@@ -8,7 +8,7 @@ import pandas as pd
 from lib.errors import InputError
 from lib.models.hub import first_layers, snapshot
 from lib.models.names import card, resolve
-from lib.plan.sizes import files_of, memory_of, room_for_weights, shape_of
+from lib.plan.model_sizes import files_of, memory_of, room_for_weights, shape_of
 from lib.plan.tasks import ALL_LAYERS, Task, tasks_of
 from lib.profiles import Profile
 

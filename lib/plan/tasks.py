@@ -8,14 +8,15 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from lib.evaluation.parts import Part, parts_of_profile
-from lib.evaluation.pass_rates import is_mixed
+from lib.evaluation.profile_parts import Part, parts_of_profile
+from lib.evaluation.weighted_pass_rates import is_mixed
 from lib.measurement.measurements import Measurements
 from lib.measurement.run import MeasuredPart
 from lib.measurement.variables import MEASURED_PARTS, PlannedStep
 from lib.models.names import resolve
 from lib.profiles import HALVES, Accuracy, Likelihood, Profile
-from lib.prompts.problems import Problem, load_problems
+from lib.prompts.problem import Problem
+from lib.prompts.problems import load_problems
 
 TOKEN_CHARACTERS = 2.7  # per token
 ALL_LAYERS = inf  # all layers of a model, with its head

@@ -5,8 +5,8 @@
     run.results, run.figures            # its folders
 
 `sections` are the parts of a profile, `profile` reads and checks one, `overrides`
-changes it and checks the parameters of notebooks, and `options` are those of the
-command line.
+changes it and checks the parameters of notebooks, and `command_options`
+has the options of the command line.
 """
 
 from lib.profiles.overrides import (

@@ -24,12 +24,8 @@ from lib.profiles.sections import (
     PassRates,
 )
 from lib.prompts.conditions import Condition, Filler
-from lib.prompts.problems import (
-    drawn_problem,
-    is_within,
-    load_problems,
-    solved_problems,
-)
+from lib.prompts.problems import drawn_problem, load_problems, solved_problems
+from lib.prompts.sampling import is_within
 
 # A profile's name is also the name of a folder.
 FOLDER_NAME = r"^\w[\w.-]{0,79}$"

@@ -271,7 +271,7 @@ class Likelihood(Section):
 
 class PassRates(Section):
     """Which answers are drawn, and under which conditions they are scored, to be
-    weighted (`lib.evaluation.pass_rates`).
+    weighted (`lib.evaluation.weighted_pass_rates`).
     """
 
     conditions: list[Scoring] = Field(

@@ -1,9 +1,12 @@
 """The input of a model: problems, the text inserted into them, and the resulting token
 ids.
 
-    problems     the sources of problems, their validation, samples and names
+    problem      the fields of a problem, and its text under a condition
+    problems     problems of an embedded, remote or local source: `load_problems`
+    sampling     stratified samples of problems that grow with their size
     conditions   the names of conditions: the inserted text, its position, and the
                  layers that see it: `parse_condition`
+    rendering    the text that a model reads, by its chat template
     building     a problem and a condition as token ids with spans: `build_prompt`
     batches      run many prompts through a function in batches that fit the memory
 """
@@ -15,6 +18,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "building": ["Prompt", "build_prompt"],
         "conditions": ["CONDITIONS", "Condition", "Filler", "parse_condition"],
-        "problems": ["Problem", "load_problems"],
+        "problem": ["Problem"],
+        "problems": ["load_problems"],
     },
 )

@@ -6,7 +6,6 @@ space, so that byte-level and sentencepiece vocabularies keep the original token
 unchanged whatever is inserted. Each prompt is checked for this.
 """
 
-import datetime
 import hashlib
 import itertools
 import random
@@ -18,7 +17,6 @@ import torch
 
 from lib.errors import InputError
 from lib.prompts.conditions import (
-    FORMATS,
     INSTRUCTION,
     WORKED_EXAMPLE,
     Condition,
@@ -26,10 +24,7 @@ from lib.prompts.conditions import (
     Filler,
     parse_condition,
 )
-
-# The date for templates that print today's: otherwise prompts would change every day,
-# and all answers would be computed again. Llama 3.1's template has this date.
-DAY = datetime.datetime(2024, 7, 26)
+from lib.prompts.rendering import render
 
 
 @dataclass(frozen=True)
@@ -217,7 +212,7 @@ def _encode(
     """Tokenize a content and find the tokens of its parts, given by their bounds in
     characters.
     """
-    text = _render(tokenizer, content, format, turns)
+    text = render(tokenizer, content, format, turns)
     ids, offsets = _tokenized(tokenizer, text, format)
     spans = {}
     for name, (start, stop) in parts.items():
@@ -278,51 +273,6 @@ def _span_of(
     last = begin + stop
     inside = [i for i, (_, end) in enumerate(offsets) if first <= end <= last]
     return slice(inside[0], inside[-1] + 1) if inside else None
-
-
-def format_for(tokenizer, format: str) -> str:
-    """Return the format of a model's prompts: plain if chat was requested and there is
-    no template.
-    """
-    return format if tokenizer.chat_template else "plain"
-
-
-def _render(tokenizer, content: str, format: str, turns: list[dict]) -> str:
-    if format == "plain":
-        return "\n\n".join([*(turn["content"] for turn in turns), content])
-    if format != "chat":
-        raise InputError(
-            f"unknown prompt format {format!r}: choose from {', '.join(FORMATS)}"
-        )
-    if not tokenizer.chat_template:
-        raise InputError("this model has no chat template: set format to plain")
-    messages = [*turns, {"role": "user", "content": content}]
-    # Templates of multimodal models read a message as a list of parts.
-    in_parts = [
-        {"role": turn["role"], "content": [{"type": "text", "text": turn["content"]}]}
-        for turn in messages
-    ]
-    reasons = []
-    for form in (messages, in_parts):
-        try:
-            text = tokenizer.apply_chat_template(
-                form,
-                tokenize=False,
-                add_generation_prompt=True,
-                strftime_now=DAY.strftime,
-            )
-        except Exception as error:  # a template is a program, which may raise anything
-            reasons.append(
-                f"the model's chat template fails: {error}; use the plain prompt format"
-            )
-            continue
-        if text.count(content) == 1:
-            return text
-        reasons.append(
-            "the chat template changes the problem's text, so token spans cannot be"
-            " exact"
-        )
-    raise InputError(reasons[0])
 
 
 def _change_of_originals(

@@ -4,22 +4,18 @@ schema.
 
 import hashlib
 import json
-import math
 import os
-import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, NamedTuple, TypeVar
 
 from huggingface_hub import HfApi
-from pydantic import BeforeValidator, ConfigDict, Field, NonNegativeInt
 
 from lib import paths
-from lib.errors import InputError, Settings, unknown, unusable_variable, validated
-from lib.files.atomic import json_lines, plain_digits, read_text, write_atomically
+from lib.errors import InputError, unknown, unusable_variable, validated
+from lib.files.atomic import json_lines, read_text, write_atomically
 from lib.paths import DATA
-from lib.prompts.conditions import Condition
+from lib.prompts.problem import REQUIRED, Problem, is_nothing
+from lib.prompts.sampling import Listed, sampling_order, stratified_sample
 
 EMBEDDED = DATA / "embedded.jsonl"
 # Id and level of each problem of MATH-500, in its order. They suffice to select a
@@ -29,96 +25,9 @@ MATH500 = "HuggingFaceH4/MATH-500"
 MATH500_REVISION = "6e4ed1a2a79af7d8630a6b768ec859cb5af4d3be"
 # The `digest` of the 500 problems of that revision, in the hub's order.
 MATH500_SHA256 = "0a7389c2f2827aa8a29e82dd296afb85ce0ac0c3a02541ac975f00c3c57f0f5b"
-# Samples are apportioned to levels by the divisors r + 0.45. Among such rules this one
-# differs from the largest-remainder method at the fewest sample sizes.
-DIVISOR = 0.45
 # The named sources, with their names in captions.
 SOURCES = {"embedded": "embedded set", "math500": "MATH-500"}
 HUB_TIMEOUT = 2  # seconds that the hub may stay silent
-
-
-def _level_number(level: object) -> object:
-    """Return a level as an integer: 3 for "Level 3", "3" and 3.0, and 0 for MATH's
-    "Level ?". Other values are returned unchanged.
-    """
-    if isinstance(level, float) and level.is_integer():
-        return int(level)
-    if level == "Level ?":
-        return 0
-    if isinstance(level, str) and re.fullmatch(r"(Level )?\d{1,9}", level):
-        return int(level.removeprefix("Level "))
-    return level
-
-
-def _text_of_number(value: object) -> object:
-    """Return a number as text, and other values unchanged; raise ValueError for true,
-    false and Infinity.
-    """
-    if not isinstance(value, int | float):
-        return value
-    if isinstance(value, bool) or not math.isfinite(value):
-        raise ValueError(f"must be text or a number, not {json.dumps(value)}")
-    return plain_digits(value)
-
-
-def _given(value: object) -> object:
-    """Return a value unchanged; raise ValueError if it is null, NaN or blank."""
-    if _is_nothing(value):
-        raise ValueError(f"must not be empty, not {json.dumps(value)}")
-    return value
-
-
-# A text, for which a file may have a number: 7 for "7".
-Text = Annotated[str, BeforeValidator(_text_of_number)]
-# Fields without which a line is no problem.
-REQUIRED = ("problem", "answer")
-
-
-class Problem(Settings):
-    """A problem in LaTeX with its gold answer.
-
-    An unknown solution or subject is "", an unknown level 0.
-    """
-
-    model_config = ConfigDict(extra="ignore", str_min_length=0)
-    id: Text = Field(alias="unique_id")
-    problem: Annotated[str, BeforeValidator(_given)]
-    answer: Annotated[Text, BeforeValidator(_given)]
-    solution: str = ""
-    subject: str = ""
-    level: Annotated[NonNegativeInt, BeforeValidator(_level_number)] = 0
-
-
-class Listed(NamedTuple):
-    """The id and level of a problem, which suffice to draw a sample."""
-
-    id: str
-    level: int
-
-
-AnyProblem = TypeVar("AnyProblem", Problem, Listed)
-
-# The end of a sentence in a reference solution.
-SENTENCE_END = re.compile(r"(?<=[.!?])\s")
-
-
-def posed(problem: Problem, condition: Condition) -> str:
-    """Return the text of a problem under a condition: repeated, with a hint, or
-    unchanged.
-
-    Raises InputError if a hint is needed and the problem has no reference solution.
-    """
-    if condition.posed == "twice":
-        return f"{problem.problem}\n\n{problem.problem}"
-    if condition.posed == "hinted":
-        solution = problem.solution.strip()
-        if not solution:
-            raise InputError(
-                f"problem {problem.id} has no solution, of which {condition} gives the"
-                " first sentence"
-            )
-        return f"{problem.problem}\n\n{SENTENCE_END.split(solution, 1)[0]}"
-    return problem.problem
 
 
 def load_problems(
@@ -158,13 +67,6 @@ def sample_ids(
         one for one in _listed(source) if levels is None or one.level in levels
     ]
     return {one.id for one in sampling_order(of_levels, seed)[:limit]}
-
-
-def is_within(limit: int | None, larger: int | None) -> bool:
-    """Return whether a sample of `limit` problems is a subset of one of `larger`; None:
-    all problems.
-    """
-    return larger is None or (limit is not None and limit <= larger)
 
 
 def _listed(source: str | Path) -> list[Listed]:
@@ -252,37 +154,6 @@ def digest_of(source: str | Path) -> str:
     return MATH500_SHA256 if source == "math500" else digest(load_problems(source))
 
 
-def stratified_sample(problems: list[Problem], limit: int, seed: int) -> list[Problem]:
-    """Return a sample of `limit` problems, stratified by level, in the given order.
-
-    A larger sample with the same seed includes the smaller one.
-    """
-    chosen = {problem.id for problem in sampling_order(problems, seed)[:limit]}
-    return [problem for problem in problems if problem.id in chosen]
-
-
-def _rank(problem_id: str, seed: int) -> bytes:
-    # A hash draws the same problems in every version of Python and for every order of
-    # the file.
-    return hashlib.sha256(f"{seed}:{problem_id}".encode()).digest()
-
-
-def sampling_order(problems: list[AnyProblem], seed: int) -> list[AnyProblem]:
-    """Return the problems in the order of a growing stratified sample: the first n are
-    the sample of size n.
-    """
-    # The problems of a level are evenly spaced in this order; in a tie the lower level
-    # comes first.
-    sizes = Counter(problem.level for problem in problems)
-    drawn = Counter[int]()
-    turns = {}
-    for problem in sorted(problems, key=lambda problem: _rank(problem.id, seed)):
-        level = problem.level
-        turns[problem.id] = ((drawn[level] + DIVISOR) / sizes[level], level, problem.id)
-        drawn[level] += 1
-    return sorted(problems, key=lambda problem: turns[problem.id])
-
-
 def _math500() -> list[Problem]:
     """Return MATH-500 from the first copy with the known digest, in data/ or the cache
     folder, or else from the hub.
@@ -361,11 +232,6 @@ def _filled_in(row: dict, number: int) -> dict:
     present = {
         name: value
         for name, value in row.items()
-        if name in REQUIRED or not _is_nothing(value)
+        if name in REQUIRED or not is_nothing(value)
     }
     return {"unique_id": f"line-{number}"} | present
-
-
-def _is_nothing(value: object) -> bool:
-    """Return whether a value is null, blank or NaN, which pandas writes for null."""
-    return value is None or value != value or not str(value).strip()

@@ -20,8 +20,8 @@ import pandas as pd
 from markupsafe import Markup
 
 from lib import paths
-from lib.claims.verdict import Verdict, about, models_of, read_verdicts
-from lib.evaluation.parts import parts_of_profile
+from lib.claims.verdicts import Verdict, about, models_of, read_verdicts
+from lib.evaluation.profile_parts import parts_of_profile
 from lib.files.atomic import read_text, read_yaml, write_atomically
 from lib.measurement.page_prompt import FILLERS, PromptPart
 from lib.profiles import Profile

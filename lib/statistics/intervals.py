@@ -9,14 +9,16 @@ are treated as means within their possible range.
 """
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from math import ceil, isnan, nan, sqrt
+from functools import cached_property
+from math import ceil, isnan, nan
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike
+
+from lib.statistics.proportions import clopper_pearson, mcnemar_exact, tango
 
 ALPHA = 0.05  # two-sided: half for each bound
 ENOUGH = 20  # problems; the variance of fewer with a constant value is unknown
@@ -263,71 +265,6 @@ def _difference(
     if len(sizes) < len(values):
         ends += [low, high]
     return min(ends), max(ends)
-
-
-@lru_cache(maxsize=10_000)
-def clopper_pearson(
-    successes: int, n: int, alpha: float = ALPHA
-) -> tuple[float, float]:
-    """Return the exact interval of a share, with a coverage of at least 1 - alpha."""
-    ends = scipy.stats.binomtest(successes, n).proportion_ci(1 - alpha, method="exact")
-    return float(ends.low), float(ends.high)
-
-
-@lru_cache(maxsize=10_000)  # slow, and called many times with the same arguments
-def tango(
-    only_a: int, only_b: int, n: int, alpha: float = ALPHA
-) -> tuple[float, float]:
-    """Return the score interval of the share that only b solved minus the share that
-    only a solved.
-
-    It contains all differences that the score test does not reject (Tango 1998, Stat.
-    Med. 17:891), and has a width even if no answer changes.
-    """
-    z = float(scipy.stats.norm.ppf(1 - alpha / 2))
-    edge = 1 - 1e-9  # the score is undefined at a difference of -1 or 1
-    bracket = -edge, edge
-    low, high = -1.0, 1.0
-    if _tango_score(-edge, only_a, only_b, n, z) > 0:
-        arguments = only_a, only_b, n, z
-        low = scipy.optimize.root_scalar(_tango_score, arguments, bracket=bracket).root
-    if _tango_score(edge, only_a, only_b, n, -z) < 0:
-        arguments = only_a, only_b, n, -z
-        high = scipy.optimize.root_scalar(_tango_score, arguments, bracket=bracket).root
-    return low, high
-
-
-def _tango_score(
-    difference: float, only_a: int, only_b: int, n: int, target: float
-) -> float:
-    """Return the score of a true difference minus a target; it decreases with the
-    difference.
-
-    The score is standard normal if the difference is the true one.
-    """
-    if difference < 0:
-        # The mirrored problem, so that no root below is of a negative number.
-        return -_tango_score(-difference, only_b, only_a, n, -target)
-    # The maximum-likelihood share that only a solves, given the difference, is the
-    # larger root of a quadratic.
-    linear = (2 * n - only_b + only_a) * difference - only_a - only_b
-    constant = -only_a * difference * (1 - difference)
-    share_a = (sqrt(linear**2 - 8 * n * constant) - linear) / (4 * n)
-    surplus = only_b - only_a - n * difference
-    if surplus == 0:
-        return surplus - target
-    variance = n * (2 * share_a + difference * (1 - difference))
-    return surplus / sqrt(variance) - target
-
-
-def mcnemar_exact(only_a: int, only_b: int) -> float:
-    """Return the two-sided exact McNemar p-value.
-
-    `only_a` and `only_b` are the problems that only a and only b solved.
-    """
-    if only_a + only_b == 0:
-        return 1.0
-    return float(scipy.stats.binomtest(int(only_a), int(only_a + only_b)).pvalue)
 
 
 def n_deciding(distance: float, deviation: float) -> float:

@@ -10,7 +10,8 @@ from eager import matrices, received
 from families import FAMILIES, spread
 from torch.nn.utils.rnn import pad_sequence
 
-from lib.attention import function
+from lib.attention import blocks, function
+from lib.attention.decoding_step import Step
 from lib.attention.received import observe, observe_uniform, received_attention
 from lib.errors import InputError
 from lib.models.loading import load
@@ -27,8 +28,8 @@ def test_each_prompt_of_a_padded_batch_equals_eager_whole_and_in_blocks(
     prompts = [torch.randint(1, 97, (n,)) for n in (53, 17, 2)]
     batch = pad_sequence(prompts, batch_first=True)
     expected = [received(matrices(model, ids)) for ids in prompts]
-    for elements in (function.BLOCK_ELEMENTS, 1):
-        monkeypatch.setattr(function, "BLOCK_ELEMENTS", elements)
+    for elements in (blocks.BLOCK_ELEMENTS, 1):
+        monkeypatch.setattr(blocks, "BLOCK_ELEMENTS", elements)
         rows = received_attention(model, batch, lengths=[53, 17, 2])
         for row, alone in zip(rows, expected, strict=True):
             tokens = alone.shape[-1]
@@ -161,7 +162,7 @@ def test_a_step_of_generation_keeps_the_differences_of_scores_in_the_hundred_tho
 
     decoder = SimpleNamespace(config=SimpleNamespace(_attn_implementation="eager"))
     module = SimpleNamespace(layer_idx=0)
-    with function.attending(decoder, step=function.Step(LENGTHS)):
+    with function.attending(decoder, step=Step(LENGTHS)):
         output, _ = function._attend(
             module, query, key, value, None, scaling=1.0, **ingredients
         )

@@ -13,7 +13,7 @@ from lib import paths
 from lib.claims.claim import load_claims, values_of
 from lib.errors import InputError
 from lib.files.atomic import read_yaml
-from lib.statistics.intervals import clopper_pearson
+from lib.statistics.proportions import clopper_pearson
 
 ENTRY = read_yaml(paths.DATA / "claims.yaml")["claims"][0]
 LOST_PART = {"part": "lost", "pairs": [["mless", "none"]]}

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from evidence import verdict_on
 
-from lib.evaluation.pass_rates import checked_weighted_differences
+from lib.evaluation.weighted_pass_rates import checked_weighted_differences
 
 HALVES = ["none", "none", "mless", "mless"]
 CLAIM = "points-slashes"

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from lib.claims.answer_measures import LEAST_OF_EACH
-from lib.claims.rule import MAX_ERROR_RATE, decide
+from lib.claims.decision_rule import MAX_ERROR_RATE, decide
 from lib.prompts.problems import load_problems
 from lib.statistics.intervals import POINTS
 from lib.statistics.prediction import roc_values

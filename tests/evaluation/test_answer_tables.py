@@ -11,7 +11,7 @@ from hand_written import record, run, sampled
 from lib.evaluation import answer_tables
 from lib.evaluation.answer_tables import shown_columns, summarise
 from lib.evaluation.records import frame
-from lib.statistics.intervals import clopper_pearson, mcnemar_exact, tango
+from lib.statistics.proportions import clopper_pearson, mcnemar_exact, tango
 
 
 def summary(records):

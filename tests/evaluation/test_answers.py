@@ -8,8 +8,8 @@ import yaml
 from hand_written import keep, record
 
 from lib import evaluation, paths
-from lib.evaluation import engine, likelihood, run
-from lib.evaluation.parts import RECORDED, parts_of_profile
+from lib.evaluation import engine_choice, run, solution_scores
+from lib.evaluation.profile_parts import RECORDED, parts_of_profile
 from lib.evaluation.records import shared_settings
 from lib.files.atomic import write_json
 from lib.models.names import resolve
@@ -36,7 +36,7 @@ def test_what_is_not_stored_is_asked_for_as_the_profile_says(monkeypatch):
         return pd.DataFrame({"key": ["a"]})
 
     monkeypatch.setattr(run, "evaluate", ask)
-    monkeypatch.setattr(likelihood, "likelihoods", ask)
+    monkeypatch.setattr(solution_scores, "likelihoods", ask)
     filler = Filler(mless="!", length=7)
     wanted = Likelihood(models=["demo"], limit=2)
     own = {"name": "mine", "seed": 3, "filler": filler, "likelihood": wanted}
@@ -124,7 +124,9 @@ def test_a_whole_run_comes_first_then_the_repository_then_what_a_run_has_so_far(
 
 
 def test_what_auto_let_vllm_write_is_read_where_vllm_is_not(mine, monkeypatch):
-    monkeypatch.setattr(engine, "why_not_vllm", lambda accuracy: "it is not installed")
+    monkeypatch.setattr(
+        engine_choice, "why_not_vllm", lambda accuracy: "it is not installed"
+    )
     accuracy = mine.accuracy.model_copy(update={"engine": "auto"})
     mine = mine.model_copy(update={"accuracy": accuracy})
     settings = parts_of_profile(mine)["main"].settings

@@ -8,15 +8,16 @@ from pathlib import Path
 import pytest
 
 from lib import evaluation, paths
-from lib.evaluation.likelihood import texts_wanted
-from lib.evaluation.log_probability import score_key
-from lib.evaluation.wanted import arm_of, completions_wanted
+from lib.evaluation.log_likelihood import score_key
+from lib.evaluation.planned_completions import arm_of, completions_wanted
+from lib.evaluation.solution_scores import texts_wanted
 from lib.files.store import read
 from lib.models.loading import Loaded, load_without_weights
 from lib.models.names import resolve
 from lib.profiles import Likelihood, load_profile
 from lib.prompts.conditions import Filler, parse_condition
-from lib.prompts.problems import Problem, load_problems
+from lib.prompts.problem import Problem
+from lib.prompts.problems import load_problems
 
 DEMO = load_profile("demo")
 # A problem of our own: the prompts of the stored answers hold MATH-500.

@@ -10,12 +10,12 @@ import torch
 from pandas.testing import assert_frame_equal
 
 from lib import progress
-from lib.evaluation import engine as choice
+from lib.evaluation import engine_choice as choice
 from lib.evaluation import run as module
 from lib.evaluation.records import FIELDS
 from lib.files.store import read, read_run
 from lib.generation.writer import Completion, Sampling
-from lib.grading.pool import grade
+from lib.grading.worker_pool import grade
 from lib.profiles import Accuracy
 from lib.prompts.conditions import Filler
 from lib.prompts.problems import load_problems

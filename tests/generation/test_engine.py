@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import DynamicCache
 
-from lib.arm.moving import installed
+from lib.arm.redistribution import installed
 from lib.arm.settings import Arm
+from lib.attention.decoding_step import Step
 from lib.attention.function import attending
-from lib.attention.steps import Step
 from lib.generation import transformers
 from lib.generation.cache import SlotCache, prefill
 from lib.generation.transformers import choose

@@ -3,9 +3,9 @@
 import pytest
 
 from lib.files.store import read
-from lib.grading.answer import STATUSES
-from lib.grading.authors import is_correct_by_authors, is_exact_match
-from lib.grading.pool import grade_many
+from lib.grading.authors_grader import is_correct_by_authors, is_exact_match
+from lib.grading.extraction import STATUSES
+from lib.grading.worker_pool import grade_many
 from lib.paths import DATA
 from lib.prompts.conditions import INSTRUCTION, parse_condition
 

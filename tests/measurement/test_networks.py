@@ -18,7 +18,8 @@ from lib.measurement.variables import INSERTIONS
 from lib.models.loading import load
 from lib.profiles import profile_with_overrides
 from lib.prompts.conditions import Filler
-from lib.prompts.problems import load_problems, stratified_sample
+from lib.prompts.problems import load_problems
+from lib.prompts.sampling import stratified_sample
 
 SEED = 2
 LIMIT = 6

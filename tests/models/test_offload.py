@@ -6,7 +6,7 @@ import pytest
 import torch
 from families import FAMILIES, on_cpu, save, spread
 
-from lib.arm.moving import installed
+from lib.arm.redistribution import installed
 from lib.attention.function import attending, hiding
 from lib.attention.received import received_attention
 from lib.models import memory, weights

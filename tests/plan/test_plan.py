@@ -13,11 +13,11 @@ from huggingface_hub import constants
 
 from lib import evaluation, paths
 from lib.__main__ import main
-from lib.evaluation import draw_scores
+from lib.evaluation import sample_scores
 from lib.measurement.run import measure
 from lib.models.names import card
-from lib.plan import as_text, fetch, make_plan, sizes, summary, tasks
-from lib.plan.sizes import shape_of
+from lib.plan import as_text, fetch, make_plan, model_sizes, summary, tasks
+from lib.plan.model_sizes import shape_of
 from lib.profiles import load_profile
 
 OPEN, GATED = "org/open", "org/gated"
@@ -130,7 +130,7 @@ def test_later_layers_are_planned_for_the_problems_that_go_through_them(small):
 
 
 def test_drawn_answers_are_scored_where_they_are_partly_right(small, monkeypatch):
-    for module in (draw_scores, tasks):
+    for module in (sample_scores, tasks):
         monkeypatch.setattr(
             module, "is_mixed", lambda answers: pd.Series(True, answers.index)
         )
@@ -212,7 +212,7 @@ def test_a_run_is_refused_at_once_for_all_its_models_and_leaves_nothing(
 def test_what_there_is_no_room_for_in_memory_is_said_first(
     hub, profile_file, monkeypatch, capsys, left, code
 ):
-    monkeypatch.setattr(sizes, "free_memory", lambda *_: left)
+    monkeypatch.setattr(model_sizes, "free_memory", lambda *_: left)
     assert main(["plan", "--profile", str(profile_file)]) == code
     first, *lines, last = capsys.readouterr().out.splitlines()
     assert [line for line in lines if line.split()[:2] == [GATED, "all"]]

@@ -12,14 +12,9 @@ from hypothesis import strategies as st
 from lib import paths
 from lib.prompts import problems
 from lib.prompts.conditions import parse_condition
-from lib.prompts.problems import (
-    Problem,
-    describe,
-    digest,
-    load_problems,
-    posed,
-    stratified_sample,
-)
+from lib.prompts.problem import Problem, posed
+from lib.prompts.problems import describe, digest, load_problems
+from lib.prompts.sampling import stratified_sample
 
 GOOD = {
     "problem": "What is $1+1$?",

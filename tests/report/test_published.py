@@ -11,7 +11,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from lib import paths
-from lib.claims.verdict import stored_verdicts
+from lib.claims.verdicts import stored_verdicts
 from lib.models.names import resolve
 from lib.profiles import load_profile
 from lib.report.page import report_of

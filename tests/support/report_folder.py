@@ -5,7 +5,7 @@ import json
 
 from hand_written import keep, record
 
-from lib.claims.verdict import Verdict, write_verdicts
+from lib.claims.verdicts import Verdict, write_verdicts
 from lib.profiles import Profile
 
 ANSWERED = "SmolLM2-135M-Instruct"  # as the demo model is called

@@ -15,17 +15,18 @@ from transformers import LlamaForCausalLM
 
 from lib.__main__ import main
 from lib.errors import InputError
-from lib.evaluation.draw_scores import score_draws
-from lib.evaluation.pass_rates import pass_rate_table
 from lib.evaluation.records import DRAW_SCORE_FIELDS
 from lib.evaluation.run import evaluate
+from lib.evaluation.sample_scores import score_draws
+from lib.evaluation.weighted_pass_rates import pass_rate_table
 from lib.files.atomic import write_json
 from lib.files.store import read
 from lib.models.loading import load
 from lib.profiles import Accuracy, Likelihood
 from lib.prompts.building import build_prompt
 from lib.prompts.conditions import Filler
-from lib.prompts.problems import load_problems, sampling_order
+from lib.prompts.problems import load_problems
+from lib.prompts.sampling import sampling_order
 
 TEMPERATURE = 0.8
 SEED = 3

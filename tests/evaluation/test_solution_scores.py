@@ -15,11 +15,11 @@ from eager import hidden_by_hand
 from families import FAMILIES, spread
 from tokenizers.processors import TemplateProcessing
 
-from lib.arm.moving import installed
+from lib.arm.redistribution import installed
 from lib.errors import InputError
-from lib.evaluation import likelihood, log_probability, next_token
-from lib.evaluation.likelihood import BEFORE_ANSWER, texts_wanted
-from lib.evaluation.log_probability import require_room
+from lib.evaluation import log_likelihood, next_token_entropy, solution_scores
+from lib.evaluation.log_likelihood import require_room
+from lib.evaluation.solution_scores import BEFORE_ANSWER, texts_wanted
 from lib.files.store import read
 from lib.generation.writer import processor_name
 from lib.models import memory
@@ -27,7 +27,8 @@ from lib.models.loading import load
 from lib.profiles import Likelihood
 from lib.prompts.building import build_prompt
 from lib.prompts.conditions import Filler, parse_condition
-from lib.prompts.problems import Problem, sampling_order
+from lib.prompts.problem import Problem
+from lib.prompts.sampling import sampling_order
 
 ARM = "arm:c=1.0"
 SOLUTIONS = ["It is $\\boxed{0}$.", "Adding gives $2$, so $\\boxed{2}$.", "$4$"]
@@ -65,7 +66,7 @@ def run(tiny, tmp_path):
         settings = {"models": [tiny.spec], "problems": str(file)} | settings
         settings = Likelihood(**settings)
         filler = filler or Filler()
-        return likelihood.likelihoods(settings, filler, seed, tmp_path / folder)
+        return solution_scores.likelihoods(settings, filler, seed, tmp_path / folder)
 
     return scored
 
@@ -234,8 +235,8 @@ def test_a_run_cut_short_keeps_its_first_problems_under_all_conditions(
     run, tmp_path, monkeypatch
 ):
     forwards = Mock(side_effect=[[-1.0, -2.0], [-3.0, -4.0], KeyboardInterrupt])
-    monkeypatch.setattr(log_probability, "log_likelihoods", forwards)
-    monkeypatch.setattr(log_probability, "PROBLEMS_OF_A_CHUNK", 2)
+    monkeypatch.setattr(log_likelihood, "log_likelihoods", forwards)
+    monkeypatch.setattr(log_likelihood, "PROBLEMS_OF_A_CHUNK", 2)
     with pytest.raises(KeyboardInterrupt):
         run(conditions=["none", "gap"])
     rows = read(tmp_path / "out" / "scores.jsonl")
@@ -290,7 +291,7 @@ def test_no_weights_are_read_where_nothing_is_missing_or_a_folder_is_refused(
     run, monkeypatch
 ):
     scored = run(conditions=["none"])
-    monkeypatch.setattr(likelihood, "with_weights", None)
+    monkeypatch.setattr(solution_scores, "with_weights", None)
     assert run(conditions=["none"]).equals(scored)
     with pytest.raises(InputError, match=r"with max_solution_tokens = 512, not 511:"):
         run(conditions=["none"], max_solution_tokens=511)
@@ -358,7 +359,7 @@ def test_numbers_are_those_of_plain_forwards(tiny, run):
 def test_a_run_that_was_cut_goes_on_without_its_baseline(run, tmp_path, monkeypatch):
     whole = run(conditions=CONDITIONS, next_token=True)
     run(conditions=["none"], next_token=True, folder="begun")
-    monkeypatch.setattr(next_token, "PROBLEMS_AT_ONCE", 2)
+    monkeypatch.setattr(next_token_entropy, "PROBLEMS_AT_ONCE", 2)
     continued = run(conditions=CONDITIONS, next_token=True, folder="begun")
     pd.testing.assert_frame_equal(continued, whole, atol=1e-3)
     rows = read(tmp_path / "begun" / "scores.jsonl")

@@ -11,7 +11,7 @@ from scipy import stats
 
 from lib import paths
 from lib.claims.judging import judge
-from lib.claims.verdict import (
+from lib.claims.verdicts import (
     read_verdicts,
     stored_verdicts,
     totals,
@@ -20,7 +20,8 @@ from lib.claims.verdict import (
     write_verdicts,
 )
 from lib.profiles import load_profile
-from lib.statistics.intervals import ENOUGH, n_deciding, tango
+from lib.statistics.intervals import ENOUGH, n_deciding
+from lib.statistics.proportions import tango
 
 NETWORKS = ("trained", "untrained 0", "untrained 1", "untrained 2", "uniform")
 

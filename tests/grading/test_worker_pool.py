@@ -12,7 +12,7 @@ from unittest.mock import Mock
 import psutil
 import pytest
 
-from lib.grading import Grade, grade, grade_many, pool
+from lib.grading import Grade, grade, grade_many, worker_pool
 from lib.paths import ROOT
 
 
@@ -30,7 +30,7 @@ def command_of(process):
 
 
 def test_a_pair_that_takes_too_long_costs_one_answer(monkeypatch):
-    monkeypatch.setattr(pool, "SECONDS", 0.5)
+    monkeypatch.setattr(worker_pool, "SECONDS", 0.5)
     assert grade("12", r"\boxed{9^{9^{9^9}}}").method == "timeout"
     monkeypatch.undo()
     assert grade("3x", r"\boxed{x+2x}") == Grade(True, "x+2x", "math-verify")
@@ -39,7 +39,7 @@ def test_a_pair_that_takes_too_long_costs_one_answer(monkeypatch):
 def test_a_worker_that_is_killed_costs_at_most_one_answer():
     assert grade("2x", r"\boxed{x+x}").correct
     limits = {resource.prlimit(one.pid, resource.RLIMIT_AS) for one in workers()}
-    assert (pool.MEMORY, pool.MEMORY) in limits  # others may still start
+    assert (worker_pool.MEMORY, worker_pool.MEMORY) in limits  # others may still start
     limits = {resource.prlimit(one.pid, resource.RLIMIT_CORE) for one in workers()}
     assert (0, 0) in limits
     for worker in workers():
@@ -58,15 +58,15 @@ def test_a_worker_starts_though_its_system_refuses_limits(monkeypatch, refusal):
     monkeypatch.setattr(resource, "setrlimit", refuse)
     monkeypatch.setattr(signal, "signal", lambda number, handler: None)
     monkeypatch.setattr(os, "environ", {})
-    pool._limit()
+    worker_pool._limit()
     assert os.environ["SYMPY_GROUND_TYPES"] == "python"
 
 
 ENDLESS = r"""
-from lib.grading import pool
-pool.SECONDS = 2
+from lib.grading import worker_pool
+worker_pool.SECONDS = 2
 print("busy", flush=True)
-pool.grade_many([("12", r"\boxed{9^{9^{9^9}}}")] * 8)
+worker_pool.grade_many([("12", r"\boxed{9^{9^{9^9}}}")] * 8)
 """
 
 
@@ -96,8 +96,10 @@ def test_a_script_that_grades_runs_once_though_it_has_no_guard(tmp_path):
 
 
 def test_that_no_worker_starts_is_told_in_a_line(monkeypatch, refused):
-    monkeypatch.setattr(pool, "_pool", Mock())
-    monkeypatch.setattr(pool, "_workers", Mock(side_effect=RuntimeError("no room")))
+    monkeypatch.setattr(worker_pool, "_pool", Mock())
+    monkeypatch.setattr(
+        worker_pool, "_workers", Mock(side_effect=RuntimeError("no room"))
+    )
     assert refused(grade, "2x", r"\boxed{x+x}") == "no grading worker starts: no room"
 
 

@@ -5,7 +5,7 @@ test_likelihood.py.
 import pytest
 import torch
 
-from lib.evaluation.next_token import divergences, entropies, window_means
+from lib.evaluation.next_token_entropy import divergences, entropies, window_means
 from lib.profiles import Likelihood
 
 

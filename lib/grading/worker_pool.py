@@ -20,7 +20,7 @@ from types import ModuleType
 from pebble import ProcessExpired, ProcessFuture, ProcessPool
 
 from lib.errors import InputError
-from lib.grading.answer import UNDECIDED, Grade, settle
+from lib.grading.extraction import UNDECIDED, Grade, settle
 
 # Limits for one pair: seconds of processor time, and bytes.
 SECONDS = 8
@@ -148,7 +148,7 @@ def _compare(seconds: float, gold: str, answer: str) -> tuple[bool, str]:
     """
     # Imported in the worker, under its memory limit, and before the time starts.
     from lib.grading.algebra import UnreadableGold
-    from lib.grading.equal import compare
+    from lib.grading.equality import compare
 
     signal.setitimer(signal.ITIMER_PROF, seconds)
     try:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lib.claims.rule import decide, p_value
+from lib.claims.decision_rule import decide, p_value
 from lib.statistics.intervals import ENOUGH, interval
 
 FOR = np.linspace(4, 6, 24)

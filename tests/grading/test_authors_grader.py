@@ -2,7 +2,7 @@
 
 import pytest
 
-from lib.grading.authors import (
+from lib.grading.authors_grader import (
     is_correct_by_authors,
     is_exact_match,
     with_doubled_braces,

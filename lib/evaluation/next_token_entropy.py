@@ -10,7 +10,7 @@ from collections.abc import Generator, Mapping
 
 import torch
 
-from lib.evaluation.log_probability import (
+from lib.evaluation.log_likelihood import (
     TextToScore,
     in_groups,
     score_row,

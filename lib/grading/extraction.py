@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lib.grading.spelling import spelled
-from lib.grading.values import named, parse_number, split_unit
+from lib.grading.latex_spelling import spelled
+from lib.grading.numbers_and_units import named, parse_number, split_unit
 from lib.grading.words import in_digits
 
 _BRACE = re.compile(
@@ -200,7 +200,7 @@ class Grade:
 
 def settle(gold: str, response: str) -> Grade:
     """Return the grade of a response if it needs no comparison; otherwise the method is
-    UNDECIDED, and `lib.grading.equal.compare` decides.
+    UNDECIDED, and `lib.grading.equality.compare` decides.
     """
     box, run_on = read_answer(response)
     status = _status(gold, box)

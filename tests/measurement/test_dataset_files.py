@@ -15,8 +15,8 @@ from transformers import LlamaForCausalLM
 from lib import paths
 from lib.arm.settings import Arm
 from lib.files.store import read
-from lib.measurement import datasets, measurements, networks, run, variables
-from lib.measurement.datasets import STEPS_FILE, joined, save_measured
+from lib.measurement import dataset_files, measurements, networks, run, variables
+from lib.measurement.dataset_files import STEPS_FILE, joined, save_measured
 from lib.measurement.measurements import Measurements
 from lib.measurement.run import measure
 from lib.profiles import load_profile, profile_with_overrides
@@ -132,7 +132,7 @@ def test_steps_are_joined_in_order_with_nan_and_empty_parts():
     order = [variables.TRAINED, variables.UNIFORM]
     networks = [xr.Dataset(coords={"network": [name]}) for name in reversed(order)]
     assert joined(networks).network.values.tolist() == order
-    some = datasets.cut(together, {"a", "b", "not measured"})
+    some = dataset_files.cut(together, {"a", "b", "not measured"})
     assert some.problem.values.tolist() == ["b", "a"]
 
 
@@ -157,7 +157,7 @@ def test_an_interruption_loses_one_step(profile, steps, monkeypatch):
         if kept:
             raise KeyboardInterrupt
         kept.append(key)
-        return datasets.row_of(key, measured)
+        return dataset_files.row_of(key, measured)
 
     with monkeypatch.context() as patch:
         patch.setattr(run, "row_of", keep_one)

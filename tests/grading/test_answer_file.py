@@ -4,7 +4,7 @@ import pytest
 from hand_written import keep
 
 from lib.grading import grade
-from lib.grading.pairs import read_pairs
+from lib.grading.answer_file import read_pairs
 
 
 @pytest.fixture

@@ -21,8 +21,7 @@ import pandas as pd
 
 from lib import paths
 from lib.errors import InputError
-from lib.evaluation.engine import resolve_engine
-from lib.evaluation.pass_rates import scored_draws
+from lib.evaluation.engine_choice import resolve_engine
 from lib.evaluation.records import (
     DRAW_SCORE_FIELDS,
     SCORE_FIELDS,
@@ -31,11 +30,13 @@ from lib.evaluation.records import (
     score_fields,
     shared_settings,
 )
+from lib.evaluation.weighted_pass_rates import scored_draws
 from lib.files.atomic import read_text
 from lib.files.store import RUN, first_difference, read, read_run, require_same
 from lib.models.names import resolve
 from lib.profiles import Accuracy, Profile
-from lib.prompts.problems import is_within, sample_ids
+from lib.prompts.problems import sample_ids
+from lib.prompts.sampling import is_within
 
 # The file with the settings of the repository's rows, by part.
 RECORDED = "settings.json"
@@ -192,7 +193,7 @@ class LikelihoodPart(Part):
         return pd.DataFrame(rows, columns=score_fields(self.section))
 
     def _computed(self) -> pd.DataFrame:
-        from lib.evaluation.likelihood import likelihoods
+        from lib.evaluation.solution_scores import likelihoods
 
         return likelihoods(
             self.section, self.filler, self.seed, self.folder, known=self.known()
@@ -202,7 +203,7 @@ class LikelihoodPart(Part):
 class DrawScoresPart(LikelihoodPart):
     """The part `draw_scores`: scores of the answers of the part `draws`.
 
-    Complete, its table is that of `lib.evaluation.pass_rates.scored_draws`.
+    Complete, its table is that of `lib.evaluation.weighted_pass_rates.scored_draws`.
     """
 
     kept_in = "draws/*"
@@ -222,7 +223,7 @@ class DrawScoresPart(LikelihoodPart):
         drawn = self.draws.complete()
         if self.draws.is_kept() and self.is_kept():
             return scored_draws(drawn, self.stored())
-        from lib.evaluation.draw_scores import score_draws
+        from lib.evaluation.sample_scores import score_draws
 
         scoring = self.section.scoring
         return score_draws(scoring, self.draws.folder, self.folder, self.known())
@@ -262,7 +263,7 @@ def scores(profile: Profile, part: str = "likelihood") -> pd.DataFrame:
 
 def draws(profile: Profile) -> pd.DataFrame | None:
     """Return the answers that are weighted, with log p under each condition, as
-    `lib.evaluation.pass_rates.scored_draws` has them.
+    `lib.evaluation.weighted_pass_rates.scored_draws` has them.
 
     None if the profile asks for none.
     """

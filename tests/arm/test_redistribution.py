@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch.nn.utils.rnn import pad_sequence
 
 from lib.arm.activations import activation_module, order_statistics, watched
-from lib.arm.moving import installed, redistribute
+from lib.arm.redistribution import installed, redistribute
 from lib.arm.settings import Arm, Mode, parse_arm
 
 
@@ -161,7 +161,7 @@ def test_padding_on_either_side_counts_for_nothing_and_stays(side):
 @pytest.mark.parametrize(("mode", "calls"), [("text", 1), ("code", 4)])
 def test_text_changes_the_prompt_alone_and_code_every_step(mode, calls, monkeypatch):
     moving = Mock(side_effect=lambda x, **options: x)
-    monkeypatch.setattr("lib.arm.moving.redistribute", moving)
+    monkeypatch.setattr("lib.arm.redistribution.redistribute", moving)
     model = FAMILIES["llama"]()
     ids = torch.randint(1, 32, (1, 6))
     with installed(model, mode=mode):

@@ -9,7 +9,7 @@ from hub_server import point_at
 
 from lib.models.hub import first_layers, snapshot
 from lib.models.names import HUB_SECONDS, card, config_folder, known_models, resolve
-from lib.plan.sizes import files_of, shape_of
+from lib.plan.model_sizes import files_of, shape_of
 
 OPEN = "org/open"
 # Parameters that are published, as half the bytes that the index files give.

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hand_written import run, sampled
 
-from lib.evaluation import several_samples
+from lib.evaluation import pass_at_k_tables
 from lib.evaluation.records import frame
 
 
@@ -18,8 +18,8 @@ def test_pass_at_k_is_the_mean_over_all_choices_of_k_samples():
         choices = itertools.combinations(range(4), k)
         solved = [correct[:, choice].any(axis=1) for choice in choices]
         mean = np.mean(solved, axis=0)
-        np.testing.assert_allclose(several_samples.pass_at_k(correct, k), mean)
-        np.testing.assert_allclose(several_samples.pass_at_k(fewer, k), mean)
+        np.testing.assert_allclose(pass_at_k_tables.pass_at_k(correct, k), mean)
+        np.testing.assert_allclose(pass_at_k_tables.pass_at_k(fewer, k), mean)
 
 
 @pytest.mark.parametrize(
@@ -27,13 +27,13 @@ def test_pass_at_k_is_the_mean_over_all_choices_of_k_samples():
     [(("a b a b",), 2 / 3), (("a b", "a b"), 1 / 2), (("",), 0), (("word",), 0)],
 )
 def test_distinct_pairs_of_words_are_a_share_of_all(texts, share):
-    assert several_samples.distinct_2(texts) == pytest.approx(share)
+    assert pass_at_k_tables.distinct_2(texts) == pytest.approx(share)
 
 
 def test_diversity_is_told_up_to_as_many_samples_as_there_are():
     answers = frame(sampled("none", ["1000", "0000"]))
     answers["response"] = ["x y", "x y", "x z", ""] + ["x y"] * 4
-    (found,) = several_samples.diversity(answers).to_dict("records")
+    (found,) = pass_at_k_tables.diversity(answers).to_dict("records")
     assert found["pass@1"] == 12.5
     assert found["pass@3"] == pytest.approx(37.5)
     assert found["pass@4"] == 50
@@ -45,10 +45,10 @@ def test_diversity_is_told_up_to_as_many_samples_as_there_are():
 
 @pytest.mark.parametrize("records", [[], run("none", 2, 4)])
 def test_one_sample_shows_nothing(records):
-    assert several_samples.diversity(frame(records)).empty
+    assert pass_at_k_tables.diversity(frame(records)).empty
 
 
 def test_one_missing_sample_leaves_its_problem_out_of_what_it_is_too_few_for():
     answers = frame(sampled("none", ["111", "11_", "000"]))
-    (several,) = several_samples.diversity(answers).to_dict("records")
+    (several,) = pass_at_k_tables.diversity(answers).to_dict("records")
     assert (several["pass@1"], several["pass@3"]) == (pytest.approx(200 / 3), 50)

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 import torch
 
-from lib.arm.moving import installed
+from lib.arm.redistribution import installed
 from lib.attention.function import hiding
 from lib.errors import InputError
+from lib.evaluation.planned_completions import arm_of, begun_row, key_parts
 from lib.evaluation.records import SCORE_FIELDS
-from lib.evaluation.wanted import arm_of, begun_row, key_parts
 from lib.files.atomic import settings_key
 from lib.generation.cache import prefill, refuse_nan
 from lib.generation.writer import processor_name
@@ -20,7 +20,7 @@ from lib.models.loading import Loaded
 from lib.prompts.batches import in_batches
 from lib.prompts.building import Prompt
 from lib.prompts.conditions import Condition
-from lib.prompts.problems import Problem
+from lib.prompts.problem import Problem
 
 # Problems that are scored under all conditions before the next ones, so that an
 # interrupted run is still a sample.

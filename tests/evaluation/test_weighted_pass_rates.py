@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from lib.errors import InputError
-from lib.evaluation.pass_rates import (
+from lib.evaluation.weighted_pass_rates import (
     checked_weighted_differences,
     is_mixed,
     observed_differences,

@@ -1,7 +1,8 @@
 r"""Decide whether two answers are equal: by typed rules, or else by algebra.
 
 A list, a point or an interval is compared value by value, by the same rules. A
-comparison can take arbitrarily long, so `pool` runs it in a process that can be killed.
+comparison can take arbitrarily long, so `worker_pool` runs it in a process that
+can be killed.
 """
 
 import re
@@ -9,9 +10,9 @@ from fractions import Fraction
 from operator import itemgetter
 
 from lib.grading.algebra import UnreadableGold, equal_by_algebra
+from lib.grading.latex_spelling import spelled
 from lib.grading.lists import split_values
-from lib.grading.spelling import spelled
-from lib.grading.values import key, named, parse_number, split_unit, unit
+from lib.grading.numbers_and_units import key, named, parse_number, split_unit, unit
 from lib.grading.words import (
     changing_words,
     choice,

@@ -3,7 +3,7 @@ reasoning.
 
 Two conditions of the same problem differ only by the condition's effect on the model,
 so a few hundred problems are as precise as thousands of answers are for accuracy.
-`lib.evaluation.draw_scores` scores sampled answers.
+`lib.evaluation.sample_scores` scores sampled answers.
 """
 
 import functools
@@ -15,27 +15,29 @@ from typing import Any, cast
 
 import pandas as pd
 
-from lib.evaluation.log_probability import (
+from lib.evaluation.log_likelihood import (
     Texts,
     TextToScore,
     require_room,
     score_key,
     score_rows,
 )
-from lib.evaluation.next_token import next_token_rows
+from lib.evaluation.next_token_entropy import next_token_rows
+from lib.evaluation.planned_completions import prompt_of
 from lib.evaluation.records import (
     SCORES,
     score_fields,
     shared_settings,
     versions,
 )
-from lib.evaluation.wanted import prompt_of
 from lib.files.store import opened, require_same
 from lib.models.loading import Loaded, load_without_weights, with_weights
 from lib.profiles import Likelihood
-from lib.prompts.building import Prompt, format_for
+from lib.prompts.building import Prompt
 from lib.prompts.conditions import Condition, Filler
-from lib.prompts.problems import Problem, solved_problems
+from lib.prompts.problem import Problem
+from lib.prompts.problems import solved_problems
+from lib.prompts.rendering import format_for
 
 # The text before the gold answer if there is no reasoning.
 BEFORE_ANSWER = "The final answer is $\\boxed{"

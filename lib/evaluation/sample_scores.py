@@ -1,4 +1,4 @@
-"""Score sampled answers under every condition, so that `pass_rates` can weight them.
+"""Score sampled answers under every condition, so that they can be weighted.
 
 An answer is scored at its sampling temperature, on its sampled tokens including the end
 token, and with the weights that sampled it, in the same dtype or in float32, whose
@@ -14,14 +14,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from lib.errors import InputError
-from lib.evaluation.likelihood import (
-    plain_rows,
-    prompts_under,
-    score_models,
-    texts_by_key,
-)
-from lib.evaluation.log_probability import Texts, TextToScore
-from lib.evaluation.pass_rates import is_mixed, scored_draws
+from lib.evaluation.log_likelihood import Texts, TextToScore
 from lib.evaluation.records import (
     DECIDING,
     DRAW_SCORE_FIELDS,
@@ -29,12 +22,21 @@ from lib.evaluation.records import (
     frame,
     run_settings,
 )
+from lib.evaluation.solution_scores import (
+    plain_rows,
+    prompts_under,
+    score_models,
+    texts_by_key,
+)
+from lib.evaluation.weighted_pass_rates import is_mixed, scored_draws
 from lib.files.store import read, read_run
 from lib.models.loading import Loaded
 from lib.models.names import resolve
 from lib.profiles import HALVES, Likelihood, PassRates
 from lib.prompts.conditions import Filler
-from lib.prompts.problems import Problem, digest, load_problems, sampling_order
+from lib.prompts.problem import Problem
+from lib.prompts.problems import digest, load_problems
+from lib.prompts.sampling import sampling_order
 
 
 class Drawn(NamedTuple):

@@ -9,9 +9,10 @@ from lib.arm.settings import Arm
 from lib.files.atomic import settings_key
 from lib.models.loading import Loaded
 from lib.profiles import Accuracy
-from lib.prompts.building import Prompt, build_prompt, format_for
+from lib.prompts.building import Prompt, build_prompt
 from lib.prompts.conditions import Condition, Example, Filler
-from lib.prompts.problems import Problem, posed
+from lib.prompts.problem import Problem, posed
+from lib.prompts.rendering import format_for
 
 
 class WantedCompletion(NamedTuple):

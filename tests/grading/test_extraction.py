@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lib.grading.answer import last_box, read_answer, settle
-from lib.grading.spelling import spelled
-from lib.grading.values import parse_number, split_unit
+from lib.grading.extraction import last_box, read_answer, settle
+from lib.grading.latex_spelling import spelled
+from lib.grading.numbers_and_units import parse_number, split_unit
 
 balanced = st.recursive(
     st.text(alphabet="0123456789xy+- ,.", max_size=8),

@@ -1,0 +1,62 @@
+"""Render a problem as the text that a model reads: plain, or by its chat template."""
+
+import datetime
+
+from lib.errors import InputError
+from lib.prompts.conditions import FORMATS
+
+# The date for templates that print today's: otherwise prompts would change every day,
+# and all answers would be computed again. Llama 3.1's template has this date.
+DAY = datetime.datetime(2024, 7, 26)
+
+
+def format_for(tokenizer, format: str) -> str:
+    """Return the format of a model's prompts: plain if chat was requested and there is
+    no template.
+    """
+    return format if tokenizer.chat_template else "plain"
+
+
+def render(tokenizer, content: str, format: str, turns: list[dict]) -> str:
+    """Return the text that a model reads: a content after worked examples, in the chat
+    template or plain.
+
+    turns: those of the examples, each with its `role` and `content`. Raises InputError
+    for an unknown format, and for a template that is missing, that fails or that
+    changes the content.
+    """
+    if format == "plain":
+        return "\n\n".join([*(turn["content"] for turn in turns), content])
+    if format != "chat":
+        raise InputError(
+            f"unknown prompt format {format!r}: choose from {', '.join(FORMATS)}"
+        )
+    if not tokenizer.chat_template:
+        raise InputError("this model has no chat template: set format to plain")
+    messages = [*turns, {"role": "user", "content": content}]
+    # Templates of multimodal models read a message as a list of parts.
+    in_parts = [
+        {"role": turn["role"], "content": [{"type": "text", "text": turn["content"]}]}
+        for turn in messages
+    ]
+    reasons = []
+    for form in (messages, in_parts):
+        try:
+            text = tokenizer.apply_chat_template(
+                form,
+                tokenize=False,
+                add_generation_prompt=True,
+                strftime_now=DAY.strftime,
+            )
+        except Exception as error:  # a template is a program, which may raise anything
+            reasons.append(
+                f"the model's chat template fails: {error}; use the plain prompt format"
+            )
+            continue
+        if text.count(content) == 1:
+            return text
+        reasons.append(
+            "the chat template changes the problem's text, so token spans cannot be"
+            " exact"
+        )
+    raise InputError(reasons[0])
