@@ -45,23 +45,23 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-
 from lib.evaluation.draw_scores import draws_wanted
 from lib.evaluation.likelihood import plain_rows, score_models
-from lib.evaluation.pass_rates import (
-    SAMPLED_PAIR,
-    is_mixed,
-    observed_differences,
-    pass_rate_table,
-    scored_draws,
-    weighted_differences,
-)
+
 from lib.evaluation.records import (
     COMPLETIONS,
     DECIDING,
     DRAW_SCORE_FIELDS,
     frame,
     run_settings,
+)
+from lib.evaluation.weighted_pass_rates import (
+    SAMPLED_PAIR,
+    is_mixed,
+    observed_differences,
+    pass_rate_table,
+    scored_draws,
+    weighted_differences,
 )
 from lib.files.store import read, read_run
 from lib.grading import grade_many
@@ -112,7 +112,7 @@ def compared(draws: pd.DataFrame) -> dict[str, object]:
     """Return the row of `pass_rate_table` for the answers of one model, with standard
     errors, the difference between weighting and counting, and the mean weight.
 
-    draws: as `lib.evaluation.pass_rates.scored_draws` has them, all of them scored.
+    draws: as `scored_draws` has them, all of them scored.
     """
     row = pass_rate_table(draws, [SAMPLED_PAIR]).iloc[0].to_dict()
     weighted = weighted_differences(draws, *SAMPLED_PAIR)
