@@ -45,8 +45,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from lib.evaluation.draw_scores import draws_wanted
-from lib.evaluation.likelihood import plain_rows, score_models
 
 from lib.evaluation.records import (
     COMPLETIONS,
@@ -55,6 +53,8 @@ from lib.evaluation.records import (
     frame,
     run_settings,
 )
+from lib.evaluation.sample_scores import draws_wanted
+from lib.evaluation.solution_scores import plain_rows, score_models
 from lib.evaluation.weighted_pass_rates import (
     SAMPLED_PAIR,
     is_mixed,
