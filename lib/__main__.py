@@ -163,12 +163,12 @@ def likelihood(options: LikelihoodOptions, likelihood: Likelihood) -> None:
     # Imports torch, for which a refusal need not wait.
     from lib.evaluation.answer_tables import nat_table
     from lib.evaluation.sample_scores import score_draws
-    from lib.evaluation.solution_scores import likelihoods
+    from lib.evaluation.solution_scores import score_solutions
     from lib.evaluation.weighted_pass_rates import pass_rate_table
     from lib.figures.tables import show
 
     if options.answers is None:
-        scores = likelihoods(likelihood, Filler(), options.seed, options.out)
+        scores = score_solutions(likelihood, Filler(), options.seed, options.out)
         table = nat_table(scores)
     else:
         first, *others = map(str, likelihood.conditions)

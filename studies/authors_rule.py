@@ -18,7 +18,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib.evaluation.answer_tables import groups, mean_and_ends, solved
+from lib.evaluation.answer_tables import (
+    answer_groups,
+    mean_and_bounds,
+    right_by_sample,
+)
 from lib.evaluation.records import frame
 from lib.files.store import read
 from lib.grading.authors_grader import is_correct_by_authors, with_doubled_braces
@@ -53,12 +57,12 @@ def compared(answers: pd.DataFrame) -> Iterator[dict]:
     """Yield a row per model and condition: n, and of each of GRADERS the share that it
     calls right, with its interval, in %.
     """
-    for (model, condition), group in groups(judged(answers)).items():
+    for (model, condition), group in answer_groups(judged(answers)).items():
         row = {"model": model, "condition": condition}
         row["n"] = group["problem_id"].nunique()
         for name in GRADERS:
-            by_problem = POINTS * solved(group, name).mean(axis=1)
-            row |= mean_and_ends([name, f"{name}_low", f"{name}_high"], by_problem)
+            by_problem = POINTS * right_by_sample(group, name).mean(axis=1)
+            row |= mean_and_bounds([name, f"{name}_low", f"{name}_high"], by_problem)
         yield row
 
 

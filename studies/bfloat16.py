@@ -26,7 +26,7 @@ importance-weighted difference in accuracy in either dtype, in points.
 import pandas as pd
 
 from lib.errors import InputError
-from lib.evaluation.answer_tables import mean_and_ends
+from lib.evaluation.answer_tables import mean_and_bounds
 from lib.evaluation.records import SCORES
 from lib.evaluation.weighted_pass_rates import pass_rate_table, scored_draws
 from studies.keeping import RESULTS, keep, rows_of_runs
@@ -53,7 +53,7 @@ def changes(
     size = (change[treatment] - change[reference]).abs()
     size = size.set_axis(exact.problem_id).dropna()
     ends = ["ratio_change", "ratio_change_low", "ratio_change_high"]
-    mean = mean_and_ends(ends, size, "mean")
+    mean = mean_and_bounds(ends, size, "mean")
     return mean | {"ratio_change_largest": size.max()}
 
 

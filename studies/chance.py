@@ -17,7 +17,7 @@ import pandas as pd
 import scipy
 
 from lib import evaluation
-from lib.evaluation.answer_tables import at_limit, shares
+from lib.evaluation.answer_tables import accuracy_by_problem, with_token_limit
 from lib.evaluation.weighted_pass_rates import weighted_differences
 from lib.profiles import load_profile
 from lib.statistics.intervals import RESAMPLES
@@ -117,8 +117,11 @@ def of_limits(answers: pd.DataFrame) -> list[dict]:
 def _changes(answers: pd.DataFrame) -> Iterator[np.ndarray]:
     """Yield for each limit whether slashes gain (1) or lose (-1) each problem."""
     for limit in LIMITS:
-        cut = at_limit(answers, limit)
-        right = [shares(cut[cut["condition"] == name]) for name in ("mless", "none")]
+        cut = with_token_limit(answers, limit)
+        right = [
+            accuracy_by_problem(cut[cut["condition"] == name])
+            for name in ("mless", "none")
+        ]
         yield np.sign(right[0] - right[1]).dropna().to_numpy()
 
 

@@ -33,8 +33,8 @@ from pathlib import Path
 import pandas as pd
 
 from lib import evaluation
-from lib.evaluation.answer_tables import mean_and_ends
-from lib.evaluation.planned_completions import made_by
+from lib.evaluation.answer_tables import mean_and_bounds
+from lib.evaluation.planned_completions import model_identity
 from lib.evaluation.records import versions
 from lib.files.atomic import settings_key
 from lib.files.store import opened, read
@@ -92,7 +92,7 @@ def continued(spec: str, source: str, folder: Path) -> None:
     """Let a model continue the problems of a source that its folder lacks."""
     loaded = load_without_weights(spec, dtype="float32")
     wanted = {
-        settings_key(**made_by(loaded), problem=problem.id, given=GIVEN): problem
+        settings_key(**model_identity(loaded), problem=problem.id, given=GIVEN): problem
         for problem in load_problems(source)
         if 0 < length_of_rest(loaded, problem) <= LONGEST
     }
@@ -131,7 +131,7 @@ def continuations(
             _, rest = parted(problem.problem)
             yield {
                 "key": completion.key,
-                **made_by(loaded),
+                **model_identity(loaded),
                 "problem_id": problem.id,
                 "reproduced": reproduces(completion.text, rest),
                 "rouge_l": rouge_l(completion.text, rest),
@@ -152,7 +152,7 @@ def compared(rows: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
         row: dict[str, object] = {"model": model, "n": len(of_model)}
         row["reproduced"] = int(is_reproduced.sum())
         ends = ["share", "low", "high"]
-        row |= mean_and_ends(ends, POINTS * is_reproduced.astype(float))
+        row |= mean_and_bounds(ends, POINTS * is_reproduced.astype(float))
         row["rouge_l"] = by_problem["rouge_l"].mean()
 
         nats = scores[scores["model"] == model].pivot(
@@ -170,7 +170,7 @@ def compared(rows: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
             ends = [f"slashes_{name}{end}" for end in ("", "_low", "_high")]
             row |= dict.fromkeys(ends)
             if are_enough:
-                row |= mean_and_ends(ends, values, "mean")
+                row |= mean_and_bounds(ends, values, "mean")
         table.append(row)
     return pd.DataFrame(table)
 

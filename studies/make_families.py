@@ -28,7 +28,7 @@ import xarray as xr
 
 from lib import progress
 from lib.errors import InputError
-from lib.evaluation.profile_parts import RECORDED, parts_of_profile
+from lib.evaluation.profile_parts import RECORDED_SETTINGS, parts_of_profile
 from lib.evaluation.records import FIELDS, NEXT_TOKEN_FIELDS, SCORE_FIELDS, frame
 from lib.evaluation.weighted_pass_rates import is_mixed, scored_draws
 from lib.files.atomic import write_atomically, write_json
@@ -180,7 +180,7 @@ def require_settings(part: str, stores: list[Path]) -> None:
     """Raise InputError for a folder that was made with other settings than the profile
     has now.
     """
-    settings = parts_of_profile(load_profile("families"))[part].recorded()
+    settings = parts_of_profile(load_profile("families"))[part].settings_to_record()
     for store in stores:
         if not (store / RUN).is_file():
             continue
@@ -193,8 +193,8 @@ def require_settings(part: str, stores: list[Path]) -> None:
 
 def record(part: str) -> None:
     """Record the settings of a part, with which a profile's are compared."""
-    settings = parts_of_profile(load_profile("families"))[part].recorded()
-    path = FOLDER / RECORDED
+    settings = parts_of_profile(load_profile("families"))[part].settings_to_record()
+    path = FOLDER / RECORDED_SETTINGS
     recorded = json.loads(path.read_text()) if path.is_file() else {}
     write_json(path, recorded | {part: settings})
 

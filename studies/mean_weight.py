@@ -28,7 +28,7 @@ from lib.evaluation.records import DRAW_SCORE_FIELDS, shared_settings
 from lib.evaluation.sample_scores import draws_wanted
 from lib.evaluation.solution_scores import plain_rows, score_models
 from lib.evaluation.weighted_pass_rates import (
-    SLOPE_ENDS,
+    SLOPE_INTERVAL,
     is_mixed,
     scored_draws,
     slope_of_draws,
@@ -101,7 +101,7 @@ def table(
         if others is not None:
             of_others = mean_weight(others, condition)
             row |= _of_all(mixed, of_others, decides.mean())
-            row |= zip(SLOPE_ENDS, slope_of_draws(others), strict=True)
+            row |= zip(SLOPE_INTERVAL, slope_of_draws(others), strict=True)
         rows.append(row)
     return pd.DataFrame(rows)
 

@@ -19,7 +19,7 @@ import pandas as pd
 from lib import evaluation
 from lib.claims.answer_measures import likelihood_differences
 from lib.claims.decision_rule import Untestable
-from lib.evaluation.answer_tables import mean_and_ends
+from lib.evaluation.answer_tables import mean_and_bounds
 from lib.evaluation.records import SCORES
 from lib.profiles import load_profile
 from studies.keeping import RESULTS, keep, rows_of_runs
@@ -43,7 +43,7 @@ def difference(
     except Untestable:
         return {}
     differences = values.isel(network=0, component=0).to_series().dropna()
-    mean = mean_and_ends(["effect", "low", "high"], differences, "mean")
+    mean = mean_and_bounds(["effect", "low", "high"], differences, "mean")
     return mean | {"n": len(differences)}
 
 

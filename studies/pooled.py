@@ -13,7 +13,11 @@ answers were gained and lost.
 import pandas as pd
 
 from lib import evaluation
-from lib.evaluation.answer_tables import groups, mean_and_ends, shares
+from lib.evaluation.answer_tables import (
+    accuracy_by_problem,
+    answer_groups,
+    mean_and_bounds,
+)
 from lib.profiles import load_profile
 from lib.statistics.intervals import Interval
 from lib.statistics.p_values import holm, smallest_level
@@ -24,7 +28,10 @@ ENDS = ["effect", "low", "high"]
 
 def pooled(answers: pd.DataFrame) -> pd.DataFrame:
     """Return a row per condition of answers of several models, all against none."""
-    by_group = {name: shares(group) for name, group in groups(answers).items()}
+    by_group = {
+        name: accuracy_by_problem(group)
+        for name, group in answer_groups(answers).items()
+    }
     rows = []
     for condition in answers["condition"].unique():
         if condition == "none":
@@ -38,7 +45,7 @@ def pooled(answers: pd.DataFrame) -> pd.DataFrame:
         )
         by_problem = changes.mean(axis=1).dropna()
         row = {"condition": condition, "models": changes.shape[1]}
-        row |= {"n": len(by_problem)} | mean_and_ends(ENDS, by_problem, "mean")
+        row |= {"n": len(by_problem)} | mean_and_bounds(ENDS, by_problem, "mean")
         row["p_value"] = smallest_level(
             _leaves_out_zero, by_problem, by_problem.index, "mean"
         )

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from lib import evaluation
-from lib.evaluation.answer_tables import groups, shares
+from lib.evaluation.answer_tables import accuracy_by_problem, answer_groups
 from lib.evaluation.weighted_pass_rates import is_mixed, weighted_differences
 from lib.profiles import load_profile
 from lib.statistics.intervals import Z_ALPHA, Z_POWER, interval
@@ -27,7 +27,10 @@ MORE = 16  # answers to a problem
 
 def of_greedy(answers: pd.DataFrame) -> list[dict]:
     """Return a row per model of single answers under none and mless."""
-    by_group = {name: shares(group) for name, group in groups(answers).items()}
+    by_group = {
+        name: accuracy_by_problem(group)
+        for name, group in answer_groups(answers).items()
+    }
     rows = []
     for model in answers["model"].unique():
         change = by_group[model, "mless"] - by_group[model, "none"]

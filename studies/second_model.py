@@ -48,10 +48,10 @@ import pandas as pd
 
 from lib.evaluation.records import (
     COMPLETIONS,
-    DECIDING,
     DRAW_SCORE_FIELDS,
+    SECTION_SETTINGS,
+    base_settings,
     frame,
-    run_settings,
 )
 from lib.evaluation.sample_scores import draws_wanted
 from lib.evaluation.solution_scores import plain_rows, score_models
@@ -97,8 +97,8 @@ def scores_of(answers: pd.DataFrame, drawn: Path, folder: Path) -> pd.DataFrame:
     drawn_with = read_run(drawn)
     scoring = Likelihood(models=["demo"], conditions=list(HALVES))
     filler = Filler(**drawn_with["filler"])
-    shared = run_settings(scoring.problems, filler, drawn_with["seed"])
-    shared |= {name: drawn_with[name] for name in DECIDING[PassRates]}
+    shared = base_settings(scoring.problems, filler, drawn_with["seed"])
+    shared |= {name: drawn_with[name] for name in SECTION_SETTINGS[PassRates]}
     every = load_problems(scoring.problems)
 
     def wanted_of(loaded):

@@ -16,7 +16,7 @@ import pandas as pd
 import scipy
 
 from lib import evaluation
-from lib.evaluation.answer_tables import mean_and_ends, shares
+from lib.evaluation.answer_tables import accuracy_by_problem, mean_and_bounds
 from lib.evaluation.weighted_pass_rates import is_mixed, weighted_differences
 from lib.profiles import load_profile
 from lib.statistics.intervals import POINTS, Z_ALPHA
@@ -37,7 +37,7 @@ def orders(scores: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     answered = answers[answers["condition"] == "none"]
     for model, of_model in answered.groupby("model", sort=False):
         solutions = scored[scored["model"] == model].set_index("problem_id")
-        right = shares(of_model).rename("right")
+        right = accuracy_by_problem(of_model).rename("right")
         both = solutions[["nats", "tokens"]].astype(float).join(right, how="inner")
         solved = both["right"].to_numpy() > POINTS / 2
         by_order = {
@@ -50,7 +50,7 @@ def orders(scores: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
             row = {"model": model, "order": order, "n": len(both)}
             row["solved"] = int(solved.sum())
             by_problem = pd.Series(pairs, both.index)
-            rows.append(row | mean_and_ends(ENDS, by_problem))
+            rows.append(row | mean_and_bounds(ENDS, by_problem))
     return pd.DataFrame(rows)
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 import pandas as pd
 
 from lib import evaluation
-from lib.evaluation.answer_tables import mean_and_ends
+from lib.evaluation.answer_tables import mean_and_bounds
 from lib.evaluation.records import SCORES
 from lib.files.store import read
 from lib.profiles import load_profile
@@ -53,7 +53,7 @@ def compared(of_spelled: pd.DataFrame, stored: pd.DataFrame) -> pd.DataFrame:
         for name, condition in CHANGES.items():
             names = [name, f"{name}_low", f"{name}_high"]
             change = both[condition] - both["none"]
-            row |= mean_and_ends(names, change, "mean")
+            row |= mean_and_bounds(names, change, "mean")
         row["comma_spread"] = (both["spelled"] - both["none"]).std()
         row["slashes_spread"] = (both["mless"] - both["none"]).std()
         rows.append(row)

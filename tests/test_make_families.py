@@ -192,7 +192,7 @@ def test_a_part_is_recorded_with_the_settings_that_its_runs_were_made_with(
     script.require_settings("main", [run])
     script.record("main")
     recorded = json.loads((tmp_path / "families" / "settings.json").read_text())
-    assert recorded == {"main": parts_of_profile(families)["main"].recorded()}
+    assert recorded == {"main": parts_of_profile(families)["main"].settings_to_record()}
 
     write_json(run / "run.json", {"settings": settings | {"max_new_tokens": 9}})
     message = refused(script.require_settings, "main", [run])

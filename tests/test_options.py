@@ -76,7 +76,7 @@ SHORT = {
 # What the commands call with what was typed.
 RUNS = [
     (run, "evaluate"),
-    (solution_scores, "likelihoods"),
+    (solution_scores, "score_solutions"),
     (sample_scores, "score_draws"),
     (reproduce, "reproduce"),
 ]

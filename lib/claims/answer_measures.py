@@ -16,7 +16,11 @@ import xarray as xr
 
 from lib.claims.decision_rule import Untestable
 from lib.errors import InputError
-from lib.evaluation.answer_tables import groups, shares, solved
+from lib.evaluation.answer_tables import (
+    accuracy_by_problem,
+    answer_groups,
+    right_by_sample,
+)
 from lib.evaluation.pass_at_k_tables import distinct_2, pass_at_k
 from lib.evaluation.records import WINDOWS
 from lib.evaluation.weighted_pass_rates import checked_weighted_differences
@@ -35,7 +39,7 @@ def accuracy_unaided(answers: pd.DataFrame, part: str, condition: str) -> xr.Dat
 
     Raises Untestable for chat prompts and for answers that were elicited.
     """
-    accuracy = _by_condition(answers, part, [condition], shares)
+    accuracy = _by_condition(answers, part, [condition], accuracy_by_problem)
     if not answers.plain.all():
         raise Untestable(
             "the prompt is a chat, or the answer is elicited after the insertion"
@@ -49,8 +53,9 @@ def accuracy_differences(
     """Return the accuracy under the first condition of each pair minus that under the
     second, in points. An answer cut off by the token limit counts as wrong.
     """
-    right = _by_condition(answers, part, chain.from_iterable(pairs), shares)
-    return _values(_differences(right, pairs), "difference")
+    names = chain.from_iterable(pairs)
+    accuracy = _by_condition(answers, part, names, accuracy_by_problem)
+    return _values(_differences(accuracy, pairs), "difference")
 
 
 def _differences(
@@ -70,13 +75,13 @@ def largest_gain(answers: pd.DataFrame, part: str) -> xr.DataArray:
     The kind "largest" compares the best one with its distribution under random
     selection.
     """
-    conditions = answers[answers.part == part].condition.unique()
-    right = _by_condition(answers, part, ["none", *conditions], shares).dropna()
-    if right.shape[1] < 3:
+    names = ["none", *answers[answers.part == part].condition.unique()]
+    accuracy = _by_condition(answers, part, names, accuracy_by_problem).dropna()
+    if accuracy.shape[1] < 3:
         raise Untestable(
             f"the profile compares fewer than two conditions with none ({part})"
         )
-    gains = right.drop(columns="none").sub(right["none"], axis=0)
+    gains = accuracy.drop(columns="none").sub(accuracy["none"], axis=0)
     return _values(gains, "largest")
 
 
@@ -90,7 +95,7 @@ def sampling_differences(
     """
 
     def passed(group: pd.DataFrame) -> pd.Series:
-        samples = solved(group)
+        samples = right_by_sample(group)
         fewest = samples.count(axis=1).min()
         if fewest < k:
             raise Untestable(
@@ -208,15 +213,15 @@ def solved_likelier(scores: pd.DataFrame, answers: pd.DataFrame) -> xr.DataArray
     if rows.empty or answered.empty:
         raise Untestable("the profile has no problem that is scored and answered")
     solutions = rows.set_index("problem_id")[["nats", "tokens"]].astype(float)
-    both = solutions.join(shares(answered).rename("right"), how="inner")
-    solved = both.right.to_numpy() > POINTS / 2
-    if min(solved.sum(), (~solved).sum()) < LEAST_OF_EACH:
+    both = solutions.join(accuracy_by_problem(answered).rename("right"), how="inner")
+    is_solved = both.right.to_numpy() > POINTS / 2
+    if min(is_solved.sum(), (~is_solved).sum()) < LEAST_OF_EACH:
         raise Untestable(
-            f"{solved.sum()} of {len(solved)} problems are solved: an area needs"
+            f"{is_solved.sum()} of {len(is_solved)} problems are solved: an area needs"
             f" {LEAST_OF_EACH} that are and as many that are not"
         )
     per_token = both.nats / both.tokens
-    order = POINTS * roc_values(per_token.to_numpy(), solved)
+    order = POINTS * roc_values(per_token.to_numpy(), is_solved)
     columns = {"solved and unsolved": pd.Series(order, both.index)}
     return _values(columns, "share")
 
@@ -245,7 +250,7 @@ def _by_condition(
     condition; raise Untestable if a condition was not answered.
     """
     names = list(dict.fromkeys(names))
-    by_condition = groups(answers[answers.part == part])
+    by_condition = answer_groups(answers[answers.part == part])
     columns = {
         condition: number(group)
         for (_, condition), group in by_condition.items()

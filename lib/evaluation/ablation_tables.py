@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from lib.evaluation.answer_tables import mean_and_ends
+from lib.evaluation.answer_tables import mean_and_bounds
 from lib.evaluation.records import WINDOWS
 from lib.prompts.conditions import NO_LAYER, parse_condition
 
-ENDS = ["change", "low", "high"]
+CHANGE_INTERVAL = ["change", "low", "high"]
 FIRST_LAYERS = "layers 1 to k see the slashes"
 OTHER_LAYERS = "the layers after k see the slashes"
 
@@ -115,5 +115,5 @@ def _changes(
             if differences.empty:
                 continue
             row = {"model": model, "contrast": label, "n": len(differences)}
-            changes.append(row | mean_and_ends(ENDS, differences, "mean"))
-    return pd.DataFrame(changes, columns=["model", "contrast", "n", *ENDS])
+            changes.append(row | mean_and_bounds(CHANGE_INTERVAL, differences, "mean"))
+    return pd.DataFrame(changes, columns=["model", "contrast", "n", *CHANGE_INTERVAL])

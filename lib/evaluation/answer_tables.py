@@ -23,10 +23,10 @@ GRADERS = {
     "correct_authors_on_completion": "authors' rule, completion only",
     "correct_authors": "authors' rule as published, with our prompt",
 }
-GROUP = ["model", "condition"]
+GROUP_COLUMNS = ["model", "condition"]
 PAPER = DATA / "paper.yaml"  # the paper's numbers
-ACCURACY_ENDS = ["accuracy", "low", "high"]
-RATES = [  # shares of a group's answers in %, by `_rates`
+ACCURACY_INTERVAL = ["accuracy", "low", "high"]
+RATE_COLUMNS = [  # shares of a group's answers in %, by `_rates`
     "no_box",
     "truncated",
     "run_on",
@@ -34,17 +34,17 @@ RATES = [  # shares of a group's answers in %, by `_rates`
     "unreadable_gold",
     "restated",
 ]
-EFFECT_ENDS = ["effect", "effect_low", "effect_high"]
-COMPARED = [*EFFECT_ENDS, "p_value", "only_none", "only_this"]
-PAIRED = [*COMPARED, "p_holm"]
-LENGTH_ENDS = ["tokens", "tokens_low", "tokens_high"]
-NAT_COLUMNS = ["target", "model", "condition", "n", "nats", *EFFECT_ENDS]
-SHOWN = [  # by commands
-    *GROUP,
+EFFECT_INTERVAL = ["effect", "effect_low", "effect_high"]
+EFFECT_COLUMNS = [*EFFECT_INTERVAL, "p_value", "only_none", "only_this"]
+PAIRED_COLUMNS = [*EFFECT_COLUMNS, "p_holm"]
+LENGTH_INTERVAL = ["tokens", "tokens_low", "tokens_high"]
+NAT_COLUMNS = ["target", "model", "condition", "n", "nats", *EFFECT_INTERVAL]
+SHOWN_COLUMNS = [  # by commands
+    *GROUP_COLUMNS,
     "n",
-    *ACCURACY_ENDS,
-    *RATES,
-    *EFFECT_ENDS,
+    *ACCURACY_INTERVAL,
+    *RATE_COLUMNS,
+    *EFFECT_INTERVAL,
     "p_value",
 ]
 
@@ -53,10 +53,13 @@ def shown_columns(table: pd.DataFrame) -> list[str]:
     """Return the columns of `summarise` that a command prints, without rates that are 0
     in every row.
     """
-    return [name for name in SHOWN if name not in RATES or table[name].any()]
+    always = set(SHOWN_COLUMNS) - set(RATE_COLUMNS)
+    return [name for name in SHOWN_COLUMNS if name in always or table[name].any()]
 
 
-def groups(answers: pd.DataFrame) -> dict[tuple[str, str], pd.DataFrame]:
+def answer_groups(
+    answers: pd.DataFrame,
+) -> dict[tuple[str, str], pd.DataFrame]:
     """Return (model, condition) -> answers; models and conditions in order of
     appearance, none first.
     """
@@ -70,7 +73,7 @@ def groups(answers: pd.DataFrame) -> dict[tuple[str, str], pd.DataFrame]:
     return by_condition
 
 
-def solved(group: pd.DataFrame, by: str = "right") -> pd.DataFrame:
+def right_by_sample(group: pd.DataFrame, by: str = "right") -> pd.DataFrame:
     """Return 1 or 0 (problems, samples) of one model and condition, by `right` or
     another column; NaN for a missing sample.
     """
@@ -81,27 +84,27 @@ def solved(group: pd.DataFrame, by: str = "right") -> pd.DataFrame:
     return in_order.astype(float)
 
 
-def shares(group: pd.DataFrame) -> pd.Series:
+def accuracy_by_problem(group: pd.DataFrame) -> pd.Series:
     """Return the accuracy of each problem over its samples, in %, of one model and
     condition.
     """
-    return POINTS * solved(group).mean(axis=1)
+    return POINTS * right_by_sample(group).mean(axis=1)
 
 
 def rows_of_groups(
     answers: pd.DataFrame,
 ) -> Iterator[tuple[dict[str, Any], pd.DataFrame, pd.DataFrame]]:
     """Yield for each model and condition the first fields of its row, its answers, and
-    `solved`.
+    `right_by_sample`.
     """
-    for (model, condition), group in groups(answers).items():
-        values = solved(group)
+    for (model, condition), group in answer_groups(answers).items():
+        values = right_by_sample(group)
         n, samples = values.shape
         row = {"model": model, "condition": condition, "n": n, "samples": samples}
         yield row, group, values
 
 
-def mean_and_ends(
+def mean_and_bounds(
     names: Sequence[str], by_problem: pd.Series, kind: str = "share"
 ) -> dict[str, float]:
     """Return the mean of a Series by problem (of a kind of `lib.statistics`) and the
@@ -122,14 +125,21 @@ def summarise(answers: pd.DataFrame) -> pd.DataFrame:
     of_none = {}
     for row, group, values in rows_of_groups(answers):
         by_problem = POINTS * values.mean(axis=1)
-        row |= mean_and_ends(ACCURACY_ENDS, by_problem)
+        row |= mean_and_bounds(ACCURACY_INTERVAL, by_problem)
         row |= _rates(group)
         if row["condition"] == "none":
             of_none[row["model"]] = values
         elif row["model"] in of_none:
             row |= _paired(of_none[row["model"]], values)
         rows.append(row)
-    columns = [*GROUP, "n", "samples", *ACCURACY_ENDS, *RATES, *PAIRED]
+    columns = [
+        *GROUP_COLUMNS,
+        "n",
+        "samples",
+        *ACCURACY_INTERVAL,
+        *RATE_COLUMNS,
+        *PAIRED_COLUMNS,
+    ]
     table = pd.DataFrame(rows, columns=columns)
     tested = table["p_value"].dropna()
     corrected = pd.Series(holm(tested), tested.index)
@@ -151,7 +161,7 @@ def _rates(group: pd.DataFrame) -> dict[str, float]:
         "unreadable_gold": method.eq("unreadable-gold"),
         "restated": is_restated,
     }
-    return {name: POINTS * float(answers[name].mean()) for name in RATES}
+    return {name: POINTS * float(answers[name].mean()) for name in RATE_COLUMNS}
 
 
 def _paired(none: pd.DataFrame, treated: pd.DataFrame) -> dict[str, float]:
@@ -167,7 +177,7 @@ def _paired(none: pd.DataFrame, treated: pd.DataFrame) -> dict[str, float]:
     def leaves_out_zero(mean: Interval) -> bool:
         return mean.low * mean.high > 0
 
-    row = mean_and_ends(EFFECT_ENDS, by_problem, "difference")
+    row = mean_and_bounds(EFFECT_INTERVAL, by_problem, "difference")
     row["p_value"] = smallest_level(
         leaves_out_zero, by_problem, by_problem.index, "difference"
     )
@@ -180,7 +190,7 @@ def graders(answers: pd.DataFrame) -> pd.DataFrame:
     """Return a row per model, condition and grader: accuracy, disagreements with this
     project's grader, and effect.
     """
-    by_condition = groups(answers).values()
+    by_condition = answer_groups(answers).values()
     sizes = [len(group) for group in by_condition]
     tables = []
     for field, name in GRADERS.items():
@@ -190,7 +200,7 @@ def graders(answers: pd.DataFrame) -> pd.DataFrame:
     # Keep the graders of a group together.
     table = pd.concat(tables).sort_index(kind="stable", ignore_index=True)
     columns = ["grader", "n", "accuracy", "disagree"]
-    return table[[*GROUP, *columns, *EFFECT_ENDS, "p_value"]]
+    return table[[*GROUP_COLUMNS, *columns, *EFFECT_INTERVAL, "p_value"]]
 
 
 def beside_the_paper(table: pd.DataFrame) -> pd.DataFrame:
@@ -201,7 +211,7 @@ def beside_the_paper(table: pd.DataFrame) -> pd.DataFrame:
     reported = pd.DataFrame(read_yaml(PAPER)["fig10"])
     reported = reported.assign(source="the paper", n=500)
     both = pd.concat([own, reported], ignore_index=True)
-    return both[["source", "model", "condition", "n", *ACCURACY_ENDS]]
+    return both[["source", "model", "condition", "n", *ACCURACY_INTERVAL]]
 
 
 def varied_fillers(table: pd.DataFrame) -> pd.DataFrame:
@@ -214,7 +224,7 @@ def varied_fillers(table: pd.DataFrame) -> pd.DataFrame:
     return points.merge(table, on="condition").sort_values("model", kind="stable")
 
 
-def at_limit(answers: pd.DataFrame, limit: int) -> pd.DataFrame:
+def with_token_limit(answers: pd.DataFrame, limit: int) -> pd.DataFrame:
     """Return answers as they would be graded with a lower token limit: a longer answer
     counts as wrong.
     """
@@ -237,7 +247,7 @@ def change_of_length(answers: pd.DataFrame) -> dict[str, float]:
     change = (tokens["mless"] - tokens["none"]).astype(float).dropna()
     if change.empty:
         return {"ended": 0}
-    return {"ended": len(change)} | mean_and_ends(LENGTH_ENDS, change, "mean")
+    return {"ended": len(change)} | mean_and_bounds(LENGTH_INTERVAL, change, "mean")
 
 
 def by_limit(answers: pd.DataFrame, limits: Sequence[int]) -> pd.DataFrame:
@@ -249,13 +259,13 @@ def by_limit(answers: pd.DataFrame, limits: Sequence[int]) -> pd.DataFrame:
         if not {"none", "mless"} <= set(of_model["condition"]):
             continue
         for limit in limits:
-            cut = at_limit(of_model, limit)
+            cut = with_token_limit(of_model, limit)
             table = summarise(cut).set_index("condition")
             row = {"model": model, "limit": limit, "n": table["n"]["none"]}
             for condition in ("none", "mless"):
                 row[condition] = table["accuracy"][condition]
                 row[f"cut_{condition}"] = table["truncated"][condition]
-            row |= table[COMPARED].to_dict("index")["mless"]
+            row |= table[EFFECT_COLUMNS].to_dict("index")["mless"]
             rows.append(row | change_of_length(cut))
     return pd.DataFrame(rows)
 
@@ -270,7 +280,7 @@ def nat_table(scores: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for target, of_target in scores.groupby("target", sort=False):
         first_of: dict[str, pd.Series] = {}  # by model
-        for (model, condition), group in groups(of_target).items():
+        for (model, condition), group in answer_groups(of_target).items():
             # The mean over a problem's answers, if there are several.
             by_problem = group.groupby("problem_id")["nats"].mean()
             first = first_of.setdefault(model, by_problem)
@@ -280,5 +290,5 @@ def nat_table(scores: pd.DataFrame) -> pd.DataFrame:
             row = {"target": target, "model": model, "condition": condition}
             row["n"] = len(differences)
             row["nats"] = by_problem.mean()
-            rows.append(row | mean_and_ends(EFFECT_ENDS, differences, "mean"))
+            rows.append(row | mean_and_bounds(EFFECT_INTERVAL, differences, "mean"))
     return pd.DataFrame(rows, columns=NAT_COLUMNS)

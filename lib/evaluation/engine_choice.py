@@ -37,10 +37,10 @@ def why_not_vllm(accuracy: Accuracy) -> str:
     """Return what vLLM lacks to write answers on a GPU here; "" if nothing."""
     if not importlib.util.find_spec("vllm"):
         return "vLLM is not installed"
-    return "" if writing_device(accuracy) == "cuda" else "there is no GPU with CUDA"
+    return "" if generation_device(accuracy) == "cuda" else "there is no GPU with CUDA"
 
 
-def writing_device(accuracy: Accuracy) -> str:
+def generation_device(accuracy: Accuracy) -> str:
     """Return the kind of device that writes the answers, here or in workers."""
     if accuracy.workers and accuracy.gpus_per_worker is not None:
         return "cuda" if accuracy.gpus_per_worker else "cpu"

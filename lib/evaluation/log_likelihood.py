@@ -11,7 +11,7 @@ import torch
 from lib.arm.redistribution import installed
 from lib.attention.function import hiding
 from lib.errors import InputError
-from lib.evaluation.planned_completions import arm_of, begun_row, key_parts
+from lib.evaluation.planned_completions import arm_of, common_fields, key_parts
 from lib.evaluation.records import SCORE_FIELDS
 from lib.files.atomic import settings_key
 from lib.generation.cache import prefill, refuse_nan
@@ -69,7 +69,7 @@ def score_key(loaded: Loaded, text: TextToScore) -> str:
     return settings_key(**parts)
 
 
-def require_room(loaded: Loaded, text: TextToScore) -> None:
+def require_scorable(loaded: Loaded, text: TextToScore) -> None:
     """Raise InputError if a text does not fit into the context after its prompt, or if
     the model lacks a condition's layer.
     """
@@ -97,26 +97,26 @@ def score_rows(
     """Yield a line of scores.jsonl for each text, chunk by chunk and condition by
     condition, with texts of similar length in one forward pass.
     """
-    for keys in in_groups(texts, PROBLEMS_OF_A_CHUNK):
+    for keys in grouped_keys(texts, PROBLEMS_OF_A_CHUNK):
         lengths = [len(texts[key].ids) for key in keys]
 
         def score(places: list[int], keys: list[str] = keys) -> list[float]:
             batch = {keys[place]: texts[keys[place]] for place in places}
             return log_likelihoods(loaded, batch)
 
-        at_once = scored_tokens(loaded)
+        at_once = tokens_per_pass(loaded)
         for places, values in in_batches(lengths, score, tokens=at_once):
             for place, nats in zip(places, values, strict=True):
                 key = keys[place]
                 yield score_row(loaded, key, texts[key], nats)
 
 
-def scored_tokens(loaded: Loaded) -> int:
+def tokens_per_pass(loaded: Loaded) -> int:
     """Return the number of padded tokens per forward pass."""
     return SCORED_TOKENS[loaded.device.partition(":")[0]]
 
 
-def in_groups(
+def grouped_keys(
     texts: Mapping[str, TextToScore], problems_of_a_chunk: int
 ) -> Iterable[list[str]]:
     """Return the keys of each chunk of problems, target and condition."""
@@ -134,7 +134,7 @@ def score_row(loaded: Loaded, key: str, text: TextToScore, nats: float) -> dict:
     """Return a line of scores.jsonl: SCORE_FIELDS, or DRAW_SCORE_FIELDS for a sampled
     answer, in their order.
     """
-    row = begun_row(loaded, text.problem, text.condition)
+    row = common_fields(loaded, text.problem, text.condition)
     row["processor"] = processor_name(loaded.device)
     row["key"] = key
     row["target"] = text.target
@@ -151,11 +151,11 @@ def log_likelihoods(loaded: Loaded, batch: Mapping[str, TextToScore]) -> list[fl
 
     Raises InputError for NaN.
     """
-    return [nats for nats, _ in scored(loaded, batch)]
+    return [nats for nats, _ in score_batch(loaded, batch)]
 
 
 @torch.inference_mode()
-def scored(
+def score_batch(
     loaded: Loaded, batch: Mapping[str, TextToScore]
 ) -> list[tuple[float, torch.Tensor]]:
     """Return the log p in nats and the logits (tokens, vocabulary) of each text of a
@@ -176,7 +176,7 @@ def scored(
         for ids, size in zip(rows, sizes, strict=True)
     ]
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_view(loaded, texts))
+        stack.enter_context(_hiding_inserted(loaded, texts))
         changed = None
         if arm:
             hook = stack.enter_context(installed(model, **arm.model_dump()))
@@ -193,7 +193,7 @@ def scored(
     return list(zip(sums, logits.split(sizes), strict=True))
 
 
-def _view(
+def _hiding_inserted(
     loaded: Loaded, texts: Sequence[TextToScore]
 ) -> contextlib.AbstractContextManager[None]:
     """Return the context in which layers hide inserted tokens, as the condition of the

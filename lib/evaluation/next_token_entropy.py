@@ -12,10 +12,10 @@ import torch
 
 from lib.evaluation.log_likelihood import (
     TextToScore,
-    in_groups,
+    grouped_keys,
+    score_batch,
     score_row,
-    scored,
-    scored_tokens,
+    tokens_per_pass,
 )
 from lib.evaluation.records import WINDOWS
 from lib.generation.cache import refuse_nan
@@ -68,7 +68,7 @@ def next_token_rows(
         if str(text.condition) == BASELINE
     }
     kept: dict[str, torch.Tensor] = {}
-    for keys in in_groups(missing, PROBLEMS_AT_ONCE):
+    for keys in grouped_keys(missing, PROBLEMS_AT_ONCE):
         texts = {key: missing[key] for key in keys}
         needed = [baselines[text.problem.id, text.target] for text in texts.values()]
         if not kept.keys() >= set(needed):
@@ -98,11 +98,11 @@ def _distributions(
     def score(places: list[int]) -> list[tuple[str, float, torch.Tensor]]:
         batch = {keys[place]: texts[keys[place]] for place in places}
         results = []
-        for key, (nats, logits) in zip(batch, scored(loaded, batch), strict=True):
+        for key, (nats, logits) in zip(batch, score_batch(loaded, batch), strict=True):
             log_p = logits[:FIRST_TOKENS].log_softmax(-1)
             refuse_nan(log_p)
             results.append((key, nats, log_p))
         return results
 
-    for _, results in in_batches(lengths, score, tokens=scored_tokens(loaded)):
+    for _, results in in_batches(lengths, score, tokens=tokens_per_pass(loaded)):
         yield from results

@@ -8,7 +8,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import special
 
-from lib.evaluation.answer_tables import mean_and_ends, rows_of_groups
+from lib.evaluation.answer_tables import mean_and_bounds, rows_of_groups
 from lib.statistics.intervals import POINTS
 
 PASSES = (1, 3, 4, 8, 16)  # k of the pass@k that are shown
@@ -64,5 +64,5 @@ def _means(shares: pd.DataFrame) -> dict[str, float]:
     means = {}
     for name, share in shares.items():
         names = [str(name), f"{name} low", f"{name} high"]
-        means |= mean_and_ends(names, POINTS * share.dropna())
+        means |= mean_and_bounds(names, POINTS * share.dropna())
     return means

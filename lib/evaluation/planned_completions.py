@@ -56,7 +56,7 @@ def key_parts(
 ) -> dict[str, object]:
     """Return the properties of a model and a prompt that decide a row, for its key."""
     parts: dict[str, object] = {
-        **made_by(loaded),
+        **model_identity(loaded),
         "problem": problem.id,
         "prompt": prompt.input_ids.tolist(),
         "condition": str(condition),
@@ -67,15 +67,15 @@ def key_parts(
     return parts
 
 
-def begun_row(loaded: Loaded, problem: Problem, condition: Condition) -> dict:
+def common_fields(loaded: Loaded, problem: Problem, condition: Condition) -> dict:
     """Return the fields of a row for its model, problem and condition."""
-    row = problem.model_dump() | made_by(loaded)
+    row = problem.model_dump() | model_identity(loaded)
     row["condition"] = str(condition)
     row["problem_id"] = problem.id
     return row
 
 
-def made_by(loaded: Loaded) -> dict[str, str]:
+def model_identity(loaded: Loaded) -> dict[str, str]:
     """Return the properties of a model that decide its numbers, as in rows and keys."""
     return {
         "model": loaded.name,

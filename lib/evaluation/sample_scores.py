@@ -16,11 +16,11 @@ import pandas as pd
 from lib.errors import InputError
 from lib.evaluation.log_likelihood import Texts, TextToScore
 from lib.evaluation.records import (
-    DECIDING,
     DRAW_SCORE_FIELDS,
+    SECTION_SETTINGS,
     SUMMARY,
+    base_settings,
     frame,
-    run_settings,
 )
 from lib.evaluation.solution_scores import (
     plain_rows,
@@ -39,7 +39,7 @@ from lib.prompts.problems import digest, load_problems
 from lib.prompts.sampling import sampling_order
 
 
-class Drawn(NamedTuple):
+class SampledAnswers(NamedTuple):
     """The sampled answers of a folder to some problems, a row per answer, and the
     settings with which they were sampled.
     """
@@ -60,23 +60,23 @@ def score_draws(
     copied. Raises InputError for answers that were not sampled from the complete
     distribution, or have other problems, models or weights than `settings`.
     """
-    drawn = _drawn(settings, answers)
+    drawn = _read_sampled(settings, answers)
 
     def wanted_of(loaded: Loaded) -> Texts:
-        own = _drawn_from(loaded, drawn)
+        own = _answers_of_model(loaded, drawn)
         deciding = own[is_mixed(own)]
         return draws_wanted(loaded, settings, deciding, drawn.problems, drawn.settings)
 
     filler = Filler(**drawn.settings["filler"])
-    shared = run_settings(settings.problems, filler, drawn.settings["seed"])
-    shared |= {name: drawn.settings[name] for name in DECIDING[PassRates]}
+    shared = base_settings(settings.problems, filler, drawn.settings["seed"])
+    shared |= {name: drawn.settings[name] for name in SECTION_SETTINGS[PassRates]}
     rows = score_models(settings, folder, shared, wanted_of, plain_rows, known)
     names = [resolve(spec).name for spec in settings.models]
     own = drawn.answers[drawn.answers["model"].isin(names)]
     return scored_draws(own, pd.DataFrame(rows, columns=DRAW_SCORE_FIELDS))
 
 
-def _drawn(settings: Likelihood, folder: Path) -> Drawn:
+def _read_sampled(settings: Likelihood, folder: Path) -> SampledAnswers:
     """Return the sampled answers of a folder to the problems of the settings, and warn
     if the folder is not complete.
     """
@@ -101,7 +101,7 @@ def _drawn(settings: Likelihood, folder: Path) -> Drawn:
     rows = rows[rows["condition"].isin(HALVES) & rows["problem_id"].isin(ids)]
     # Independent of the order in which they were finished.
     rows = rows.sort_values(["problem_id", "condition", "sample"])
-    return Drawn(folder, drawn_with, problems, rows)
+    return SampledAnswers(folder, drawn_with, problems, rows)
 
 
 def _require_probabilities(folder: Path, drawn_with: dict) -> None:
@@ -117,7 +117,7 @@ def _require_probabilities(folder: Path, drawn_with: dict) -> None:
         )
 
 
-def _drawn_from(loaded: Loaded, drawn: Drawn) -> pd.DataFrame:
+def _answers_of_model(loaded: Loaded, drawn: SampledAnswers) -> pd.DataFrame:
     """Return a model's answers; raise InputError if there are none, or if they were
     sampled with other weights or in a finer dtype.
     """

@@ -18,7 +18,7 @@ import pandas as pd
 from lib.evaluation.log_likelihood import (
     Texts,
     TextToScore,
-    require_room,
+    require_scorable,
     score_key,
     score_rows,
 )
@@ -43,7 +43,7 @@ from lib.prompts.rendering import format_for
 BEFORE_ANSWER = "The final answer is $\\boxed{"
 
 
-def likelihoods(
+def score_solutions(
     settings: Likelihood,
     filler: Filler,
     seed: int,
@@ -90,14 +90,14 @@ def score_models(
         wanted = wanted_of(loaded)
         with opened(folder, shared, versions(), file=SCORES) as store:
             store.take_over(wanted, known)
-            make = functools.partial(_scored, loaded, wanted, rows_of)
+            make = functools.partial(_rows_by_weights, loaded, wanted, rows_of)
             store.fill(wanted, make, loaded.name, "score")
             scored = store.everything()
         rows += [scored[key] for key in wanted]
     return rows
 
 
-def _scored(
+def _rows_by_weights(
     known: Loaded,
     wanted: Texts,
     rows_of: Callable[[Loaded, Texts, Texts], Generator[dict, None, None]],
@@ -178,7 +178,7 @@ def texts_by_key(loaded: Loaded, texts: Iterable[TextToScore]) -> Texts:
     """
     wanted = {}
     for text in texts:
-        require_room(loaded, text)
+        require_scorable(loaded, text)
         wanted[score_key(loaded, text)] = text
     return wanted
 

@@ -33,7 +33,7 @@ import numpy as np
 import pandas as pd
 
 from lib.errors import InputError
-from lib.evaluation.answer_tables import mean_and_ends
+from lib.evaluation.answer_tables import mean_and_bounds
 from lib.profiles import HALVES
 from lib.statistics import importance_weighting
 from lib.statistics.importance_weighting import MIN_MIXED_PROBLEMS
@@ -52,22 +52,22 @@ SAMPLED_PAIR = ("mless", "none")
 # ones.
 MIN_EFFECTIVE_SHARE = 0.5
 DRAW_FIELDS = ["model", "problem_id", "drawn_under", "sample", "right", "finish_reason"]
-POINT_ENDS = ["points", "low", "high"]
-OBSERVED_ENDS = ["observed", "observed_low", "observed_high"]
-SLOPE_ENDS = ["slope", "slope_low", "slope_high"]
+POINTS_INTERVAL = ["points", "low", "high"]
+OBSERVED_INTERVAL = ["observed", "observed_low", "observed_high"]
+SLOPE_INTERVAL = ["slope", "slope_low", "slope_high"]
 PASS_RATE_COLUMNS = [
     "model",
     "treatment",
     "reference",
-    *POINT_ENDS,
+    *POINTS_INTERVAL,
     "n",
     "mixed_problems",
     "mixed_answers",
     "effective_sample_size",
     "largest_weight",
     "log_ratio_sd",
-    *OBSERVED_ENDS,
-    *SLOPE_ENDS,
+    *OBSERVED_INTERVAL,
+    *SLOPE_INTERVAL,
     "cut_none",
     "cut_mless",
 ]
@@ -210,7 +210,7 @@ def _diagnostics(draws: pd.DataFrame) -> dict[str, object]:
     row: dict[str, object] = {"n": draws["problem_id"].nunique()}
     row["mixed_problems"] = mixed["problem_id"].nunique()
     row["mixed_answers"] = len(mixed)
-    row |= zip(SLOPE_ENDS, slope_of_draws(draws), strict=True)
+    row |= zip(SLOPE_INTERVAL, slope_of_draws(draws), strict=True)
     is_cut = draws["finish_reason"] == "length"
     for half, share in is_cut.groupby(draws["drawn_under"]).mean().items():
         row[f"cut_{half}"] = POINTS * share
@@ -229,12 +229,12 @@ def _estimates(
     row["log_ratio_sd"] = float(np.nan_to_num(log_ratio_sd))
     if not _is_too_uneven(log_weights):
         points = weighted_differences(draws, treatment, reference)
-        row |= mean_and_ends(POINT_ENDS, points, "mean")
+        row |= mean_and_bounds(POINTS_INTERVAL, points, "mean")
         mixed = draws[is_mixed(draws)]
         if mixed["problem_id"].nunique() < MIN_MIXED_PROBLEMS:
-            row |= dict.fromkeys(POINT_ENDS[1:], np.nan)
+            row |= dict.fromkeys(POINTS_INTERVAL[1:], np.nan)
     if (treatment, reference) == SAMPLED_PAIR:
-        row |= mean_and_ends(OBSERVED_ENDS, observed_differences(draws), "mean")
+        row |= mean_and_bounds(OBSERVED_INTERVAL, observed_differences(draws), "mean")
     return row
 
 

@@ -92,7 +92,7 @@ def _of_part(part: Part, parts: Mapping[str, Part], fresh: bool) -> Iterator[Tas
     parts: all parts of the profile, of which `draws` decides which answers need scores.
     """
     section = part.section
-    if part.is_kept():
+    if part.uses_repository():
         # Nothing is added to stored rows, however few there are.
         models = part.stored()["model"]
         for spec in section.models:
@@ -102,14 +102,14 @@ def _of_part(part: Part, parts: Mapping[str, Part], fresh: bool) -> Iterator[Tas
 
     problems = _problems_of(part)
     conditions = [*section.conditions, *getattr(section, "at_once", ())]
-    rows = part.found()
+    rows = part.stored_or_reusable()
     for spec in section.models:
         texts = len(problems) * getattr(section, "samples", 1)
         if part.name == "draw_scores":
             texts *= len(HALVES)
             if not fresh:
                 # Which answers need a score is known only after sampling.
-                drawn = parts["draws"].found()
+                drawn = parts["draws"].stored_or_reusable()
                 drawn = _of_these(drawn, spec, HALVES, problems)
                 texts -= int((~is_mixed(drawn)).sum())
         stored = 0 if fresh else len(_of_these(rows, spec, conditions, problems))

@@ -88,7 +88,9 @@ def test_problems_of_one_template_are_not_independent():
 
 def test_a_missing_sample_is_not_a_wrong_one_and_of_two_answers_the_first_counts():
     again = record("none", "p0", False)
-    values = answer_tables.solved(frame([*sampled("none", ["11", "0_"]), again]))
+    values = answer_tables.right_by_sample(
+        frame([*sampled("none", ["11", "0_"]), again])
+    )
     assert values.loc["p0"].tolist() == [1, 1]
     assert values.loc["p1"].isna().tolist() == [False, True]
 

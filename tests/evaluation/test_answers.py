@@ -9,7 +9,7 @@ from hand_written import keep, record
 
 from lib import evaluation, paths
 from lib.evaluation import engine_choice, run, solution_scores
-from lib.evaluation.profile_parts import RECORDED, parts_of_profile
+from lib.evaluation.profile_parts import RECORDED_SETTINGS, parts_of_profile
 from lib.evaluation.records import shared_settings
 from lib.files.atomic import write_json
 from lib.models.names import resolve
@@ -36,7 +36,7 @@ def test_what_is_not_stored_is_asked_for_as_the_profile_says(monkeypatch):
         return pd.DataFrame({"key": ["a"]})
 
     monkeypatch.setattr(run, "evaluate", ask)
-    monkeypatch.setattr(solution_scores, "likelihoods", ask)
+    monkeypatch.setattr(solution_scores, "score_solutions", ask)
     filler = Filler(mless="!", length=7)
     wanted = Likelihood(models=["demo"], limit=2)
     own = {"name": "mine", "seed": 3, "filler": filler, "likelihood": wanted}
@@ -109,18 +109,20 @@ def test_a_whole_run_comes_first_then_the_repository_then_what_a_run_has_so_far(
     keep(mine.results / f"{here}-2-of-2.jsonl", [text("second")])
     stored = parts_of_profile(mine)[part]
     assert stored.stored().key.tolist() == ["first", "second"]
-    assert not stored.is_kept()
+    assert not stored.uses_repository()
 
     # What the repository has is told of the profile's models, in its order.
     rows = [text("a", "stranger"), text("b", SMOL), text("c", GEMMA)]
     keep(paths.DATA / "mine" / f"{there}.jsonl.gz", rows)
-    write_json(paths.DATA / "mine" / RECORDED, {part: stored.recorded()})
+    write_json(
+        paths.DATA / "mine" / RECORDED_SETTINGS, {part: stored.settings_to_record()}
+    )
     assert stored.stored().key.tolist() == ["c", "b"]
-    assert stored.is_kept()
+    assert stored.uses_repository()
 
     write_json((mine.results / here).parent / "summary.json", [])
     assert stored.stored().key.tolist() == ["first", "second"]
-    assert not stored.is_kept()
+    assert not stored.uses_repository()
 
 
 def test_what_auto_let_vllm_write_is_read_where_vllm_is_not(mine, monkeypatch):
@@ -154,7 +156,7 @@ def test_a_smaller_sample_and_fewer_models_are_found_in_what_is_stored():
     # Of a larger sample or another dtype the repository has nothing.
     for changes in ({"limit": 400}, {"limit": 5, "dtype": "float16"}):
         parts = parts_of_profile(profile_with_overrides("families", **changes))
-        assert not parts["main"].is_kept()
+        assert not parts["main"].uses_repository()
 
 
 def test_the_list_of_math_500_has_the_levels_of_what_is_stored():

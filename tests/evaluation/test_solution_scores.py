@@ -18,7 +18,7 @@ from tokenizers.processors import TemplateProcessing
 from lib.arm.redistribution import installed
 from lib.errors import InputError
 from lib.evaluation import log_likelihood, next_token_entropy, solution_scores
-from lib.evaluation.log_likelihood import require_room
+from lib.evaluation.log_likelihood import require_scorable
 from lib.evaluation.solution_scores import BEFORE_ANSWER, texts_wanted
 from lib.files.store import read
 from lib.generation.writer import processor_name
@@ -66,7 +66,9 @@ def run(tiny, tmp_path):
         settings = {"models": [tiny.spec], "problems": str(file)} | settings
         settings = Likelihood(**settings)
         filler = filler or Filler()
-        return solution_scores.likelihoods(settings, filler, seed, tmp_path / folder)
+        return solution_scores.score_solutions(
+            settings, filler, seed, tmp_path / folder
+        )
 
     return scored
 
@@ -274,9 +276,9 @@ def test_texts_have_no_mark_of_a_beginning(tiny):
 def test_a_text_may_fill_all_of_the_context_and_no_more(tiny):
     text = solution_wanted(tiny)
     length = len(text.ids)
-    require_room(Mock(context=length, layers=2), text)
+    require_scorable(Mock(context=length, layers=2), text)
     with pytest.raises(InputError, match=f"solution are {length} tokens"):
-        require_room(Mock(context=length - 1, layers=2), text)
+        require_scorable(Mock(context=length - 1, layers=2), text)
 
 
 def test_a_solution_that_does_not_fit_is_named_before_anything_is_kept(run, tmp_path):
