@@ -23,7 +23,7 @@ from lib.claims.judging import judge
 from lib.evaluation import answer_tables
 from lib.evaluation.records import frame
 from lib.evaluation.weighted_pass_rates import pass_rate_table, scored_draws
-from lib.profiles import HALVES
+from lib.profiles import SAMPLING_CONDITIONS
 
 CONDITIONS = {"none": 0.40, "mless": 0.41, "mful": 0.42}  # chance of a right answer
 SAMPLES = 2
@@ -64,11 +64,15 @@ def solutions(ids: list[str], rng) -> pd.DataFrame:
 
 def draws(ids: list[str], rng) -> pd.DataFrame:
     """Return SAMPLES answers of each half to each problem, scored under both."""
-    halves = [answers(ids, half, at, rng) for half in HALVES for at in range(SAMPLES)]
+    halves = [
+        answers(ids, half, at, rng)
+        for half in SAMPLING_CONDITIONS
+        for at in range(SAMPLES)
+    ]
     every = pd.concat(halves, ignore_index=True)
     nats = -100 + 20 * rng.standard_normal(len(every))
     scores = []
-    for condition in HALVES:
+    for condition in SAMPLING_CONDITIONS:
         near = nats + 0.3 * rng.standard_normal(len(every))
         scores.append(pd.DataFrame({"answer": every["key"], "nats": near}))
         scores[-1]["condition"] = condition
@@ -96,7 +100,9 @@ def main() -> None:
         "graders": lambda: answer_tables.graders(single),
         "by limit": lambda: answer_tables.by_limit(single, LIMITS),
         "likelihoods": lambda: answer_tables.nat_table(evidence["scores"]),
-        "pass rates": lambda: pass_rate_table(evidence["draws"], [HALVES[::-1]]),
+        "pass rates": lambda: pass_rate_table(
+            evidence["draws"], [SAMPLING_CONDITIONS[::-1]]
+        ),
         "claims": lambda: judge(load_claims(), {"simulated": evidence}),
     }
     rows = []

@@ -21,7 +21,7 @@ try:
     from lib import paths, progress
     from lib.errors import InputError, PartlyDone
     from lib.profiles import (
-        HALVES,
+        SAMPLING_CONDITIONS,
         Accuracy,
         Likelihood,
         Overrides,
@@ -73,7 +73,7 @@ def plan(overrides: Overrides) -> None:
 
     planned = plan.make_plan(profile)
     print(plan.as_text(planned))
-    plan.refuse(planned)
+    plan.require_memory(planned)
 
 
 def fetch(overrides: Overrides) -> None:
@@ -81,9 +81,9 @@ def fetch(overrides: Overrides) -> None:
     network.
     """
     profile = _checked(overrides)
-    from lib.plan import fetch, make_plan
+    from lib.plan import downloads, make_plan
 
-    for line in fetch(make_plan(profile)):  # this downloads the problems
+    for line in downloads(make_plan(profile)):  # this downloads the problems
         print(line, flush=True)
     print("everything is here: HF_HUB_OFFLINE=1 works from now on")
 
@@ -99,7 +99,7 @@ def _judge(profile: Profile) -> None:
     from lib.claims.judging import gather, judge
     from lib.claims.verdicts import totals, verdicts_as_text, write_verdicts
 
-    if not profile.stored:
+    if not profile.all_shipped:
         print(
             f"what {paths.relative_path(profile.results)} lacks is measured first:"
             f" python -m lib plan {profile.options} says how much; --profile families"
@@ -172,8 +172,8 @@ def likelihood(options: LikelihoodOptions, likelihood: Likelihood) -> None:
         table = nat_table(scores)
     else:
         first, *others = map(str, likelihood.conditions)
-        if not {first, *others}.issuperset(HALVES):
-            both = " and ".join(HALVES)
+        if not {first, *others}.issuperset(SAMPLING_CONDITIONS):
+            both = " and ".join(SAMPLING_CONDITIONS)
             raise InputError(
                 f"weights need scores under {both}: name both in --conditions"
             )

@@ -20,13 +20,13 @@ from lib.evaluation.profile_parts import Part, parts_of_profile
 from lib.measurement.page_prompt import PromptPart
 from lib.measurement.run import MeasuredPart
 from lib.measurement.variables import MEASURED_PARTS
-from lib.plan import fetch, make_plan, refuse, summary
-from lib.profiles import PARTS, Profile, profile_names
+from lib.plan import downloads, make_plan, require_memory, summary
+from lib.profiles import VARIATIONS, Profile, profile_names
 
 # The evidence on which claims are judged.
 EVIDENCE = (
     *("attention", "controls", "activations"),
-    *("main", *PARTS),
+    *("main", *VARIATIONS),
     *("likelihood", "ablations"),
     *("draws", "draw_scores"),
 )
@@ -60,9 +60,9 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
     needs = [need for path in notebooks for need in NEEDS.get(path.stem, ())]
     needs = list(dict.fromkeys(needs))
     plan = make_plan(profile, fresh, needs)
-    refuse(plan)
+    require_memory(plan)
     print(summary(plan), flush=True)
-    for line in fetch(plan):
+    for line in downloads(plan):
         print(line, flush=True)
     _begin_results(profile, fresh)
 

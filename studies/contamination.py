@@ -37,7 +37,7 @@ from lib.evaluation.answer_tables import mean_and_bounds
 from lib.evaluation.planned_completions import model_identity
 from lib.evaluation.records import versions
 from lib.files.atomic import settings_key
-from lib.files.store import opened, read
+from lib.files.store import open_store, read
 from lib.generation.writer import Request, Sampling, engine_class
 from lib.models.loading import Loaded, load_without_weights
 from lib.profiles import load_profile
@@ -101,7 +101,7 @@ def continued(spec: str, source: str, folder: Path) -> None:
     def make(missing: dict[str, Problem]) -> Generator[dict, None, None]:
         return continuations(loaded, missing)
 
-    with opened(folder, settings, versions(), file=ROWS) as store:
+    with open_store(folder, settings, versions(), file=ROWS) as store:
         store.fill(wanted, make, loaded.name, "continuation")
 
 

@@ -32,7 +32,7 @@ from lib.evaluation.profile_parts import RECORDED_SETTINGS, parts_of_profile
 from lib.evaluation.records import FIELDS, NEXT_TOKEN_FIELDS, SCORE_FIELDS, frame
 from lib.evaluation.weighted_pass_rates import is_mixed, scored_draws
 from lib.files.atomic import write_atomically, write_json
-from lib.files.store import RUN, first_difference, read, read_run
+from lib.files.store import RUN, first_difference, read, read_settings
 from lib.grading.authors_grader import is_correct_by_authors, is_exact_match
 from lib.grading.extraction import Grade
 from lib.grading.worker_pool import grade_many
@@ -41,7 +41,7 @@ from lib.measurement.page_prompt import PromptPart
 from lib.measurement.run import measure
 from lib.models.names import resolve
 from lib.paths import DATA
-from lib.profiles import HALVES, Profile, load_profile
+from lib.profiles import SAMPLING_CONDITIONS, Profile, load_profile
 from lib.statistics.intervals import ENOUGH
 
 FOLDER = DATA / "families"
@@ -155,7 +155,9 @@ def write_draws(stores: list[Path]) -> None:
     for name, of_model in draws.groupby("model"):
         sizes = of_model.groupby(["problem_id", "drawn_under"]).size().unstack()
         incomplete = (sizes != sizes.max(axis=None)).any(axis=1).sum()
-        unscored = is_mixed(of_model) & of_model[[*HALVES]].isna().any(axis=1)
+        unscored = is_mixed(of_model) & of_model[[*SAMPLING_CONDITIONS]].isna().any(
+            axis=1
+        )
         if incomplete or unscored.any():
             raise InputError(
                 f"{name}: {incomplete} problems lack answers, {unscored.sum()} answers"
@@ -184,7 +186,7 @@ def require_settings(part: str, stores: list[Path]) -> None:
     for store in stores:
         if not (store / RUN).is_file():
             continue
-        made = read_run(store)
+        made = read_settings(store)
         shared = {name: settings.get(name) for name in made if name != "problems"}
         del made["problems"]
         if difference := first_difference(made, shared):

@@ -33,7 +33,7 @@ from lib.evaluation.weighted_pass_rates import (
     scored_draws,
     slope_of_draws,
 )
-from lib.profiles import HALVES, Profile, load_profile
+from lib.profiles import SAMPLING_CONDITIONS, Profile, load_profile
 from lib.prompts.problems import load_problems
 from lib.statistics.importance_weighting import log_weights
 from lib.statistics.intervals import Z_ALPHA, Interval, interval
@@ -52,7 +52,9 @@ def sampled(answers: pd.DataFrame, seed: int) -> pd.DataFrame:
     same = answers.rename(columns={"condition": "drawn_under"})
     same = same[~is_mixed(answers)].sample(frac=1, random_state=seed)
     problems = same["problem_id"].drop_duplicates()[:SAMPLE]
-    half_of = dict(zip(problems, np.resize(HALVES, len(problems)), strict=True))
+    half_of = dict(
+        zip(problems, np.resize(SAMPLING_CONDITIONS, len(problems)), strict=True)
+    )
     same = same[same["problem_id"].map(half_of) == same["drawn_under"]]
     chosen = same.drop_duplicates("problem_id")["key"]
     return answers[answers["key"].isin(chosen)]
@@ -70,9 +72,9 @@ def scored(
     every = load_problems(problems)
 
     def wanted_of(loaded):
-        return draws_wanted(loaded, section.scoring, drawn, every, shared)
+        return draws_wanted(loaded, section.scoring_settings, drawn, every, shared)
 
-    rows = score_models(section.scoring, folder, shared, wanted_of, plain_rows)
+    rows = score_models(section.scoring_settings, folder, shared, wanted_of, plain_rows)
     return scored_draws(drawn, pd.DataFrame(rows, columns=DRAW_SCORE_FIELDS))
 
 
@@ -80,7 +82,7 @@ def mean_weight(draws: pd.DataFrame, condition: str) -> Interval:
     """Return the mean weight of answers under a condition, with its interval over
     problems. draws: as `scored_draws` has them, as many of each problem.
     """
-    halves = draws[list(HALVES)].to_numpy()
+    halves = draws[list(SAMPLING_CONDITIONS)].to_numpy()
     weight = np.exp(log_weights(draws[[condition]].to_numpy(), halves))[:, 0]
     return interval(pd.Series(weight).groupby(draws["problem_id"].to_numpy()).mean())
 

@@ -20,7 +20,7 @@ from lib.evaluation.weighted_pass_rates import (
     observed_differences,
     weighted_differences,
 )
-from lib.profiles import HALVES
+from lib.profiles import SAMPLING_CONDITIONS
 from lib.statistics.intervals import POINTS, interval
 from studies.keeping import RESULTS, keep
 
@@ -45,7 +45,7 @@ def draw(
 
     chances = {"none": none, "mless": mless}
     tables = []
-    for half, sample in product(HALVES, range(SAMPLES)):
+    for half, sample in product(SAMPLING_CONDITIONS, range(SAMPLES)):
         # The first answer at which the sum of chances passes a uniform number.
         passed = chances[half].cumsum(1) > rng.random((problems, 1))
         place = np.arange(problems), passed.argmax(1)

@@ -63,13 +63,13 @@ from lib.evaluation.weighted_pass_rates import (
     scored_draws,
     weighted_differences,
 )
-from lib.files.store import read, read_run
+from lib.files.store import read, read_settings
 from lib.grading import grade_many
-from lib.profiles import HALVES, Likelihood, PassRates
+from lib.profiles import SAMPLING_CONDITIONS, Likelihood, PassRates
 from lib.prompts.conditions import Filler
 from lib.prompts.problems import load_problems
 from lib.statistics.importance_weighting import log_weights
-from lib.statistics.intervals import POINTS, clusters_of, interval
+from lib.statistics.intervals import POINTS, cluster_ids, interval
 from studies.keeping import RESULTS, keep
 
 ANSWERS = 1200
@@ -94,8 +94,8 @@ def scores_of(answers: pd.DataFrame, drawn: Path, folder: Path) -> pd.DataFrame:
 
     answers: those of the folder `drawn`, whose prompts and temperature they have.
     """
-    drawn_with = read_run(drawn)
-    scoring = Likelihood(models=["demo"], conditions=list(HALVES))
+    drawn_with = read_settings(drawn)
+    scoring = Likelihood(models=["demo"], conditions=list(SAMPLING_CONDITIONS))
     filler = Filler(**drawn_with["filler"])
     shared = base_settings(scoring.problems, filler, drawn_with["seed"])
     shared |= {name: drawn_with[name] for name in SECTION_SETTINGS[PassRates]}
@@ -122,14 +122,16 @@ def compared(draws: pd.DataFrame) -> dict[str, object]:
     width = row["high"] - row["low"]
     row["worth"] = ((row["observed_high"] - row["observed_low"]) / width) ** 2
     row |= _ends("apart", weighted - counted)
-    weight = np.exp(log_weights(draws[["mless"]].to_numpy(), draws[[*HALVES]].values))
+    weight = np.exp(
+        log_weights(draws[["mless"]].to_numpy(), draws[[*SAMPLING_CONDITIONS]].values)
+    )
     row |= _ends(
         "mean_weight", pd.Series(weight[:, 0]).groupby(draws.problem_id).mean()
     )
     mixed = draws["problem_id"][is_mixed(draws)].unique()
-    row["mixed_units"] = len(np.unique(clusters_of(mixed)))
+    row["mixed_units"] = len(np.unique(cluster_ids(mixed)))
     right = draws["right"].astype(float).groupby(draws["drawn_under"]).mean()
-    row |= {f"right_{half}": POINTS * right[half] for half in HALVES}
+    row |= {f"right_{half}": POINTS * right[half] for half in SAMPLING_CONDITIONS}
     return row | {"answers": len(draws)}
 
 

@@ -24,7 +24,6 @@ ROOMS = [room for floor in FLOORS for room in floor]
 DOUBLES = {
     "Engine": "Each way to generate has its own, which is loaded by the engine's name.",
     "evaluate": "The command, and what it calls, are one thing to a user.",
-    "fetch": "The command, and what it calls, are one thing to a user.",
     "grade": "The command, and what it calls, are one thing to a user.",
     "reproduce": "The command, and what it calls, are one thing to a user.",
 }

@@ -93,7 +93,7 @@ def begun(tmp_path, monkeypatch):
             keep(folder / "scores.jsonl", rows)
 
     measured = WRITTEN["measured"]
-    folder = profile.measured_in(ROW["model"])
+    folder = profile.measurements_folder(ROW["model"])
     rows = [row_of(key, step(*labels)) for key, *labels in measured["keys"]]
     keep(folder / "steps.jsonl", rows)
     write_json(folder / "run.json", {"settings": measured["settings"]})

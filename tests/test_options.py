@@ -125,7 +125,8 @@ def settings_of(monkeypatch):
     ):
         monkeypatch.setattr(place, lambda *given, **options: pd.DataFrame())
     monkeypatch.setattr(
-        "lib.profiles.overrides.card", lambda spec: types.SimpleNamespace(layers=None)
+        "lib.profiles.overrides.source_with_config",
+        lambda spec: types.SimpleNamespace(layers=None),
     )
 
     def typed(command):

@@ -177,12 +177,12 @@ def test_no_layer_is_asked_for_that_another_model_says_it_lacks(
     monkeypatch, known, layers
 ):
     source = types.SimpleNamespace(layers=known)
-    monkeypatch.setattr(overrides, "card", lambda spec: source)
+    monkeypatch.setattr(overrides, "source_with_config", lambda spec: source)
     assert profile_with_overrides("demo", model="org/name").attention.layers == layers
 
 
 def test_a_model_that_is_known_here_asks_no_hub_for_its_layers(monkeypatch):
-    monkeypatch.setattr(overrides, "card", None)
+    monkeypatch.setattr(overrides, "source_with_config", None)
     attention = profile_with_overrides("laptop", model="Qwen2.5-Math-7B").attention
     assert (attention.models, attention.layers) == (["Qwen2.5-Math-7B"], 3)
 
@@ -197,7 +197,7 @@ def test_fewer_problems_go_everywhere_and_more_to_no_part(limit, of_fillers):
     families = profile_with_overrides("families", limit=limit)
     assert families.likelihood.limit == families.pass_rates.limit == limit
     # A smaller sample lies in what is stored.
-    assert families.stored == (limit < load_profile("families").attention.limit)
+    assert families.all_shipped == (limit < load_profile("families").attention.limit)
 
 
 def test_another_dtype_is_not_that_of_likelihoods_and_pass_rates():

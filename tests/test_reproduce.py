@@ -14,7 +14,7 @@ from lib.__main__ import main
 from lib.evaluation.profile_parts import DrawScoresPart, Part
 from lib.files.atomic import write_json
 from lib.plan import Plan
-from lib.profiles import PARTS, load_profile
+from lib.profiles import VARIATIONS, load_profile
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def runs(monkeypatch, tmp_path):
 
 def test_what_a_notebook_needs_is_planned_and_computed_once_before_it_starts(runs):
     measured = ["tokens", "attention", "controls", "activations"]
-    answered = ["main", *PARTS, "likelihood", "ablations", "draws", "draw_scores"]
+    answered = ["main", *VARIATIONS, "likelihood", "ablations", "draws", "draw_scores"]
     plan, *done = runs("families", ["01", "02", "07"])
     assert plan[:2] == ("plan", False)
     assert sorted(plan[2]) == sorted(measured + answered)

@@ -253,8 +253,8 @@ def identity_of_scores(profile):
 
 def identity_of_draws(profile, rates):
     # An answer has a score under each condition, which is in the score's key.
-    drawn = identity_of_answers(profile, rates.drawing)
-    return drawn, [str(condition) for condition in rates.scoring.conditions]
+    drawn = identity_of_answers(profile, rates.drawing_settings)
+    return drawn, [str(condition) for condition in rates.scoring_settings.conditions]
 
 
 def numbers(profile, section, results):

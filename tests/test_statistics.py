@@ -12,10 +12,15 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from lib.claims.decision_rule import decide, p_value
-from lib.statistics.intervals import ClusteredMean, interval, n_deciding, ratio
+from lib.statistics.intervals import (
+    ClusteredMean,
+    interval,
+    ratio_of_means,
+    sample_size_for_power,
+)
 from lib.statistics.p_values import holm, smallest_level
 from lib.statistics.prediction import roc_values
-from lib.statistics.proportions import clopper_pearson, mcnemar_exact, tango
+from lib.statistics.proportions import clopper_pearson, mcnemar_exact, tango_interval
 from lib.statistics.rounding import format_interval, rounded
 
 
@@ -118,7 +123,7 @@ def test_a_ratio_of_means_is_known_as_well_as_its_parts_agree():
     resampled = rng.integers(200, size=(2000, 200))
     drawn = noisy[resampled].mean(1) / denominator[resampled].mean(1)
     low, high = np.quantile(drawn, [0.025, 0.975])
-    share = ratio(noisy, denominator)
+    share = ratio_of_means(noisy, denominator)
     assert ends(share) == pytest.approx((low, high), abs=0.005)
     assert share.estimate == pytest.approx(noisy.mean() / denominator.mean())
 
@@ -170,7 +175,7 @@ CHANGES = 100.0 * np.repeat([-1, 1, 0], [10, 25, 45])
         (ends(interval([0] * 8, None, "share", 0.5)), (0, 100 - 100 * 0.25**0.125)),
         (
             ends(interval(CHANGES, None, "difference")),
-            100 * np.array(tango(10, 25, 80)),
+            100 * np.array(tango_interval(10, 25, 80)),
         ),
         (clopper_pearson(8, 10), (0.4439, 0.9748)),
         (clopper_pearson(0, 10), (0, 0.3085)),
@@ -178,19 +183,19 @@ CHANGES = 100.0 * np.repeat([-1, 1, 0], [10, 25, 45])
         (mcnemar_exact(1, 9), 0.0215),
         (tuple(holm([0.01, 0.04, 0.03])), (0.03, 0.06, 0.06)),
         # ((1.95996 + 0.84162) / .02)^2 * .1 = 1962.2, and half of 1.95996^2
-        (n_deciding(0.02, 0.1**0.5), 1965),
+        (sample_size_for_power(0.02, 0.1**0.5), 1965),
         # tables of paired t-tests
-        (n_deciding(0.2, 1.0), 199),
-        (n_deciding(-1.5, 3.0), 34),
-        (n_deciding(0.8, 1.0), 15),
-        (n_deciding(0, 1.0), math.nan),
-        (n_deciding(0.5, math.nan), math.nan),
+        (sample_size_for_power(0.2, 1.0), 199),
+        (sample_size_for_power(-1.5, 3.0), 34),
+        (sample_size_for_power(0.8, 1.0), 15),
+        (sample_size_for_power(0, 1.0), math.nan),
+        (sample_size_for_power(0.5, math.nan), math.nan),
         # z^2 / (n + z^2)
-        (tango(0, 0, 30), (-0.1135, 0.1135)),
+        (tango_interval(0, 0, 30), (-0.1135, 0.1135)),
         # Tango 1998; Fagerland et al. 2014, Stat. Med. 33:2850
-        (np.round(tango(3, 9, 32), 3), (-0.027, 0.390)),
-        (np.round(tango(1, 0, 44, 0.10), 3), (-0.096, 0.037)),
-        (np.round(tango(7, 1, 21), 3), (-0.517, -0.026)),
+        (np.round(tango_interval(3, 9, 32), 3), (-0.027, 0.390)),
+        (np.round(tango_interval(1, 0, 44, 0.10), 3), (-0.096, 0.037)),
+        (np.round(tango_interval(7, 1, 21), 3), (-0.517, -0.026)),
     ],
 )
 def test_known_values(computed, known):
@@ -201,10 +206,10 @@ def test_known_values(computed, known):
 def test_intervals_hold_their_estimates_and_tangos_mirrors_with_the_sides(n, data):
     only_a = data.draw(st.integers(0, n))
     only_b = data.draw(st.integers(0, n - only_a))
-    low, high = tango(only_a, only_b, n)
+    low, high = tango_interval(only_a, only_b, n)
     difference = (only_b - only_a) / n
     assert -1 <= low <= difference <= high <= 1
-    mirrored = tango(only_b, only_a, n)
+    mirrored = tango_interval(only_b, only_a, n)
     assert mirrored == pytest.approx((-high, -low), abs=1e-8)
     low, high = clopper_pearson(only_a, n)
     assert 0 <= low <= only_a / n <= high <= 1

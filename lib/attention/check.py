@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from lib.attention.function import attending, device_of, without_attention
+from lib.attention.function import attending, device_of, layers_without_attention
 from lib.attention.recording import Recording, StopForward
 from lib.errors import InputError
 
@@ -60,7 +60,7 @@ def check_attention(model: PreTrainedModel) -> None:
 
     windows = comparison.recording.windows
     layers = range(1, decoder.config.num_hidden_layers + 1)
-    expected_without = without_attention(model) if windows else []
+    expected_without = layers_without_attention(model) if windows else []
     unrecorded = {layer for layer in layers if layer - 1 not in windows}
     if missing := sorted(unrecorded.difference(expected_without)):
         raise InputError(f"{refusal}: layers {missing} have no attention matrix")

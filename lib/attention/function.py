@@ -45,15 +45,15 @@ Work = tuple[Recording | None, Hiding | None, Step | None]
 _work: ContextVar[Work] = ContextVar("work", default=(None, None, None))
 
 
-def without_attention(model: PreTrainedModel) -> list[int]:
+def layers_without_attention(model: PreTrainedModel) -> list[int]:
     """Return the layers, counted from 1, that mix tokens in one of OTHER_WAYS."""
     kinds = getattr(model.get_decoder().config, "layer_types", None) or []
     return [layer for layer, kind in enumerate(kinds, 1) if kind in OTHER_WAYS]
 
 
-def refuse_without_attention(model: PreTrainedModel, layers: Iterable[int]) -> None:
+def require_attention(model: PreTrainedModel, layers: Iterable[int]) -> None:
     """Raise InputError for layers that have no attention to read or to hide from."""
-    if missing := sorted(set(without_attention(model)).intersection(layers)):
+    if missing := sorted(set(layers_without_attention(model)).intersection(layers)):
         raise InputError(
             f"layers {missing} of this {model.config.model_type} model have no softmax"
             " attention: answers and likelihoods alone can be had of it"
@@ -139,7 +139,7 @@ def hiding(
             f"hiding in layers {sorted(missing)} was requested; the model has layers 1"
             f" to {last}"
         )
-    refuse_without_attention(model, (*hidden, *silent))
+    require_attention(model, (*hidden, *silent))
     visible = visible or [slice(0, 0)] * len(spans)
     ends = [
         [[span.start for span in of_rows], [span.stop for span in of_rows]]

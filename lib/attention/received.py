@@ -16,7 +16,7 @@ from lib.attention.function import (
     attending,
     device_of,
     on_device,
-    refuse_without_attention,
+    require_attention,
 )
 from lib.attention.recording import Recording
 from lib.errors import InputError
@@ -184,7 +184,7 @@ def _queries(
             f"layers {missing or layers} were requested; the model has layers 1 to"
             f" {last}"
         )
-    refuse_without_attention(decoder, layers)
+    require_attention(decoder, layers)
     if input_ids.numel() == 0:
         raise InputError("the batch is empty, so no attention can be measured")
     context = decoder.config.max_position_embeddings

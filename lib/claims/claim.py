@@ -20,7 +20,7 @@ from lib.claims.decision_rule import Untestable
 from lib.errors import InputError, validated
 from lib.files.atomic import read_yaml
 from lib.paths import relative_path
-from lib.profiles import PARTS
+from lib.profiles import VARIATIONS
 
 CLAIMS_FILE = paths.DATA / "claims.yaml"
 # Why there are no numbers, by the table that a measure needs.
@@ -112,9 +112,9 @@ class Claim(BaseModel):
         if self.measure == "compared":
             network_measures.check_compared(**self.arguments)
         part = self.arguments.get("part", "main")
-        if part not in ("main", *PARTS):
+        if part not in ("main", *VARIATIONS):
             raise ValueError(
-                f"unknown part {part!r}: choose from main, {', '.join(PARTS)}"
+                f"unknown part {part!r}: choose from main, {', '.join(VARIATIONS)}"
             )
         low, high = self.ends
         if low >= high or self.range == (None, None):

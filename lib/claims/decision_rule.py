@@ -26,7 +26,7 @@ from lib.statistics.intervals import (
     ENOUGH,
     ClusteredMean,
     Interval,
-    clusters_of,
+    cluster_ids,
 )
 from lib.statistics.p_values import smallest_level
 
@@ -71,7 +71,7 @@ def parts_of(values: xr.DataArray) -> dict[str, tuple]:
     for label, numbers in labelled.items():
         is_known = np.isfinite(numbers).reshape(len(numbers), -1).all(1)
         problems = every_problem[is_known]
-        clusters = len(set(clusters_of(problems)))
+        clusters = len(set(cluster_ids(problems)))
         if clusters < 2:
             raise Untestable(
                 f"{label}: {len(problems)} problems of {clusters} templates are too few"

@@ -30,14 +30,14 @@ from lib.claims.verdicts import Control, Estimate, Verdict
 from lib.evaluation.profile_parts import answers, draws, scores
 from lib.measurement.run import measure
 from lib.measurement.variables import TRAINED, UNIFORM, UNTRAINED
-from lib.profiles import PARTS, Profile
+from lib.profiles import VARIATIONS, Profile
 from lib.statistics.intervals import (
     ALPHA,
     POINTS,
     Interval,
     interval,
-    n_deciding,
-    ratio,
+    ratio_of_means,
+    sample_size_for_power,
 )
 from lib.statistics.p_values import holm
 
@@ -48,7 +48,7 @@ def gather(profile: Profile) -> dict[str, dict[str, Any]]:
 
     The models whose attention is measured come first.
     """
-    answered = [answers(profile, part) for part in ("main", *PARTS)]
+    answered = [answers(profile, part) for part in ("main", *VARIATIONS)]
     measured = measure(profile, "attention", "activations", "controls")
     tables = {
         "scores": scores(profile),
@@ -174,7 +174,7 @@ def _needed(claim: Claim, decision: Decision, paper: float | None) -> float | No
     shown = decision.interval
     distance = distance_inside(paper, *claim.ends)
     deviation = float(np.nan_to_num(shown.error)) * sqrt(shown.n)
-    needed = n_deciding(distance, deviation)
+    needed = sample_size_for_power(distance, deviation)
     return None if isnan(needed) else needed
 
 
@@ -203,7 +203,7 @@ def _share_of_example(
     both = both.dropna()
     if not interval(both["gain"], both.index).low > 0:
         return None
-    share = ratio(POINTS * both["change"], both["gain"], both.index)
+    share = ratio_of_means(POINTS * both["change"], both["gain"], both.index)
     return estimate_of(share)
 
 

@@ -4,7 +4,7 @@ import importlib.util
 from pathlib import Path
 
 from lib.errors import InputError
-from lib.files.store import RUN, read_run
+from lib.files.store import RUN, read_settings
 from lib.profiles import Accuracy
 
 
@@ -18,7 +18,7 @@ def resolve_engine(accuracy: Accuracy, folder: Path) -> tuple[Accuracy, str]:
     if accuracy.engine != "auto":
         return accuracy, ""
     arm = [str(condition) for condition in accuracy.conditions if condition.arm]
-    begun = read_run(folder).get("engine") if (folder / RUN).is_file() else None
+    begun = read_settings(folder).get("engine") if (folder / RUN).is_file() else None
     if arm and begun == "vllm":
         raise InputError(
             f"{arm[0]}: {folder} was begun with engine vllm, which does not run ARM:"

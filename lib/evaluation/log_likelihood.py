@@ -14,7 +14,7 @@ from lib.errors import InputError
 from lib.evaluation.planned_completions import arm_of, common_fields, key_parts
 from lib.evaluation.records import SCORE_FIELDS
 from lib.files.atomic import settings_key
-from lib.generation.cache import prefill, refuse_nan
+from lib.generation.cache import prefill, raise_if_nan
 from lib.generation.writer import processor_name
 from lib.models.loading import Loaded
 from lib.prompts.batches import in_batches
@@ -188,7 +188,7 @@ def score_batch(
     tokens = [token for text in texts for token in text.text]
     ids = torch.tensor(tokens, device=loaded.device)[:, None]
     nats = logits.gather(1, ids)[:, 0] - logits.logsumexp(-1)
-    refuse_nan(nats)
+    raise_if_nan(nats)
     sums = [float(part.sum()) for part in nats.double().cpu().split(sizes)]
     return list(zip(sums, logits.split(sizes), strict=True))
 

@@ -18,7 +18,7 @@ from lib.evaluation.log_likelihood import (
     tokens_per_pass,
 )
 from lib.evaluation.records import WINDOWS
-from lib.generation.cache import refuse_nan
+from lib.generation.cache import raise_if_nan
 from lib.models.loading import Loaded
 from lib.prompts.batches import in_batches
 
@@ -100,7 +100,7 @@ def _distributions(
         results = []
         for key, (nats, logits) in zip(batch, score_batch(loaded, batch), strict=True):
             log_p = logits[:FIRST_TOKENS].log_softmax(-1)
-            refuse_nan(log_p)
+            raise_if_nan(log_p)
             results.append((key, nats, log_p))
         return results
 

@@ -32,7 +32,13 @@ from lib.evaluation.records import (
 )
 from lib.evaluation.weighted_pass_rates import scored_draws
 from lib.files.atomic import read_text
-from lib.files.store import RUN, first_difference, read, read_run, require_same
+from lib.files.store import (
+    RUN,
+    first_difference,
+    read,
+    read_settings,
+    require_same_settings,
+)
 from lib.models.names import resolve
 from lib.profiles import Accuracy, Profile
 from lib.prompts.problems import sample_ids
@@ -48,7 +54,7 @@ KEY_SETTINGS = {"models", "limit", "conditions", "format", "dtype", "levels"}
 class Part:
     """A part of a profile: its section, its settings, and where its rows lie.
 
-    `name` is main, one of PARTS, or draws, the answers that are weighted.
+    `name` is main, one of VARIATIONS, or draws, the answers that are weighted.
     """
 
     stem = "completions"
@@ -65,7 +71,7 @@ class Part:
             section, _ = resolve_engine(section, self.folder)
         self.settings = shared_settings(section, self.filler, self.seed)
         self.models = [resolve(spec).name for spec in self.section.models]
-        self.repository = profile.kept
+        self.repository = profile.shipped_results
         larger = profile.larger
         self.larger = type(self)(larger, name) if larger else None
 
@@ -85,7 +91,7 @@ class Part:
         if self.uses_repository():
             rows = self._repository_rows()
         else:
-            require_same(self.folder, self.settings)
+            require_same_settings(self.folder, self.settings)
             rows = self.run_rows()
         rows = [row for row in rows if row["model"] in self.models]
         return sorted(rows, key=lambda row: self.models.index(row["model"]))
@@ -104,7 +110,7 @@ class Part:
                 rows += read(*self._repository_files())
         larger = self.larger
         is_begun = larger is not None and (larger.folder / RUN).is_file()
-        if larger and is_begun and read_run(larger.folder) == self.settings:
+        if larger and is_begun and read_settings(larger.folder) == self.settings:
             rows += larger.run_rows()
         return rows
 
@@ -235,7 +241,7 @@ class DrawScoresPart(LikelihoodPart):
             return scored_draws(drawn, self.stored())
         from lib.evaluation.sample_scores import score_draws
 
-        scoring = self.section.scoring
+        scoring = self.section.scoring_settings
         return score_draws(
             scoring, self.draws.folder, self.folder, self.reusable_rows()
         )

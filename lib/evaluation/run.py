@@ -30,7 +30,7 @@ from lib.evaluation.records import (
     versions,
 )
 from lib.files.atomic import write_json
-from lib.files.store import opened
+from lib.files.store import open_store
 from lib.generation.writer import (
     Completion,
     Request,
@@ -68,7 +68,7 @@ def evaluate(
 
     Shard (i, n) completes every n-th prompt into a separate file; the returned answers
     are those of all shards so far. Raises PartlyDone at the end for prompts without an
-    answer, and InputError for shards with engine auto and as `opened` does.
+    answer, and InputError for shards with engine auto and as `open_store` does.
     """
     # What can be refused is refused before the folder is opened.
     accuracy = _resolved(accuracy, Path(folder), shard)
@@ -79,8 +79,8 @@ def evaluate(
     environment |= versions()
     summary = Path(folder) / SUMMARY
 
-    with opened(folder, settings, environment, shard, file=COMPLETIONS) as store:
-        store.take_over(wanted, known)
+    with open_store(folder, settings, environment, shard, file=COMPLETIONS) as store:
+        store.copy_missing(wanted, known)
         if store.missing(wanted):
             summary.unlink(missing_ok=True)
         failed = 0
@@ -89,7 +89,7 @@ def evaluate(
             make = functools.partial(_completed, loaded, accuracy)
             finish = functools.partial(_row, loaded, accuracy, own)
             failed += store.fill(of_shard, make, loaded.name, "completion", finish)
-        rows = store.everything()
+        rows = store.rows_of_all_shards()
     if failed:
         raise PartlyDone(
             f"{failed} prompts failed; all others are done; run again to retry"

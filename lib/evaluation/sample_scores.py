@@ -29,10 +29,10 @@ from lib.evaluation.solution_scores import (
     texts_by_key,
 )
 from lib.evaluation.weighted_pass_rates import is_mixed, scored_draws
-from lib.files.store import read, read_run
+from lib.files.store import read, read_settings
 from lib.models.loading import Loaded
 from lib.models.names import resolve
-from lib.profiles import HALVES, Likelihood, PassRates
+from lib.profiles import SAMPLING_CONDITIONS, Likelihood, PassRates
 from lib.prompts.conditions import Filler
 from lib.prompts.problem import Problem
 from lib.prompts.problems import digest, load_problems
@@ -80,7 +80,7 @@ def _read_sampled(settings: Likelihood, folder: Path) -> SampledAnswers:
     """Return the sampled answers of a folder to the problems of the settings, and warn
     if the folder is not complete.
     """
-    drawn_with = read_run(folder)
+    drawn_with = read_settings(folder)
     _require_probabilities(folder, drawn_with)
     every = load_problems(settings.problems)
     if digest(every) != drawn_with["problems_sha256"]:
@@ -98,7 +98,9 @@ def _read_sampled(settings: Likelihood, folder: Path) -> SampledAnswers:
     ids = [problem.id for problem in problems]
     rows = frame(read(*folder.glob("completions*.jsonl")))
     # The mixture consists of these two conditions; other answers are left out.
-    rows = rows[rows["condition"].isin(HALVES) & rows["problem_id"].isin(ids)]
+    rows = rows[
+        rows["condition"].isin(SAMPLING_CONDITIONS) & rows["problem_id"].isin(ids)
+    ]
     # Independent of the order in which they were finished.
     rows = rows.sort_values(["problem_id", "condition", "sample"])
     return SampledAnswers(folder, drawn_with, problems, rows)

@@ -30,7 +30,7 @@ from lib.evaluation.records import (
     shared_settings,
     versions,
 )
-from lib.files.store import opened, require_same
+from lib.files.store import open_store, require_same_settings
 from lib.models.loading import Loaded, load_without_weights, with_weights
 from lib.profiles import Likelihood
 from lib.prompts.building import Prompt
@@ -83,16 +83,16 @@ def score_models(
     missing texts, given all wanted ones; `known` rows are copied. A text that is
     refused leaves no new folder. Weights are read only if a score is missing.
     """
-    require_same(folder, shared)
+    require_same_settings(folder, shared)
     rows: list[dict] = []
     for spec in settings.models:
         loaded = load_without_weights(spec, dtype=settings.dtype, fetch=False)
         wanted = wanted_of(loaded)
-        with opened(folder, shared, versions(), file=SCORES) as store:
-            store.take_over(wanted, known)
+        with open_store(folder, shared, versions(), file=SCORES) as store:
+            store.copy_missing(wanted, known)
             make = functools.partial(_rows_by_weights, loaded, wanted, rows_of)
             store.fill(wanted, make, loaded.name, "score")
-            scored = store.everything()
+            scored = store.rows_of_all_shards()
         rows += [scored[key] for key in wanted]
     return rows
 

@@ -34,7 +34,7 @@ import pandas as pd
 
 from lib.errors import InputError
 from lib.evaluation.answer_tables import mean_and_bounds
-from lib.profiles import HALVES
+from lib.profiles import SAMPLING_CONDITIONS
 from lib.statistics import importance_weighting
 from lib.statistics.importance_weighting import MIN_MIXED_PROBLEMS
 from lib.statistics.intervals import POINTS, interval
@@ -149,7 +149,7 @@ def weighted_differences(
     shares = importance_weighting.differences(
         mixed["right"].to_numpy(dtype=float),
         _log_weights(mixed, reference, treatment).to_numpy(),
-        mixed["drawn_under"].eq(HALVES[1]).to_numpy(dtype=int),
+        mixed["drawn_under"].eq(SAMPLING_CONDITIONS[1]).to_numpy(dtype=int),
         problem,
     )
     points = pd.Series(POINTS * shares, index=mixed_problems)
@@ -243,7 +243,7 @@ def _is_too_uneven(log_weights: pd.DataFrame) -> bool:
 
     Between the sampled conditions the estimate is at worst that of counting.
     """
-    if set(log_weights).issubset(HALVES):
+    if set(log_weights).issubset(SAMPLING_CONDITIONS):
         return False
     effective = importance_weighting.effective_sample_size(log_weights.to_numpy())
     return effective < MIN_EFFECTIVE_SHARE * len(log_weights)
@@ -261,7 +261,7 @@ def slope_of_draws(draws: pd.DataFrame) -> tuple[float, float, float]:
     half has no scored answer, if too few problems are scored, or if the ratio separates
     the halves perfectly, because the slope is then infinite.
     """
-    nats = draws.reindex(columns=list(HALVES))
+    nats = draws.reindex(columns=list(SAMPLING_CONDITIONS))
     log_ratio = (nats["mless"] - nats["none"]).to_numpy()
     is_scored = ~np.isnan(log_ratio)
     scored = draws[is_scored]
@@ -279,7 +279,9 @@ def _balanced(draws: pd.DataFrame) -> pd.DataFrame:
     halves. The weights assume that p_mix is an even mixture.
     """
     sizes = draws.groupby(["problem_id", "drawn_under"]).size()
-    halves = sizes.unstack(fill_value=0).reindex(columns=HALVES, fill_value=0)
+    halves = sizes.unstack(fill_value=0).reindex(
+        columns=SAMPLING_CONDITIONS, fill_value=0
+    )
     is_even = halves.min(axis=1) == halves.max(axis=1)
     has_enough = is_even & (halves.min(axis=1) >= 2)
     return draws[draws["problem_id"].map(has_enough)]
@@ -290,8 +292,8 @@ def _log_weights(draws: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
     conditions, a column each; NaN if a log-likelihood is missing.
     """
     pair = [first, second]
-    nats = draws.reindex(columns=list({*HALVES, *pair}))
+    nats = draws.reindex(columns=list({*SAMPLING_CONDITIONS, *pair}))
     log_weights = importance_weighting.log_weights(
-        nats[pair].to_numpy(), nats[list(HALVES)].to_numpy()
+        nats[pair].to_numpy(), nats[list(SAMPLING_CONDITIONS)].to_numpy()
     )
     return pd.DataFrame(log_weights, index=draws.index, columns=pair)

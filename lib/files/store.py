@@ -1,7 +1,7 @@
 """A folder of rows that grows line by line, so that a run can be stopped anywhere and
 resumed.
 
-    with opened(folder, settings, file="scores.jsonl") as store:
+    with open_store(folder, settings, file="scores.jsonl") as store:
         store.fill(wanted, make, name, "score")  # computes and stores missing rows
     rows = read(folder / "scores.jsonl")
 
@@ -47,7 +47,7 @@ Made = TypeVar("Made")
 
 
 @contextlib.contextmanager
-def opened(
+def open_store(
     folder: str | Path,
     settings: dict,
     environment: dict | None = None,
@@ -66,21 +66,21 @@ def opened(
     if shard != (1, 1):
         path = path.with_stem(f"{path.stem}-{shard[0]}-of-{shard[1]}")
     with contextlib.ExitStack() as stack:
-        with _in_one_line(path):
+        with write_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             stream = stack.enter_context(open(path, "ab", buffering=0))
             _lock(stream, path)
-            require_same(path.parent, settings)
+            require_same_settings(path.parent, settings)
             run = path.with_name(RUN)
             if not run.exists():
                 content = {"settings": settings, "environment": environment or {}}
                 write_json(run, content)
-            rows = _mended_rows(stream, path)
+            rows = _repaired_rows(stream, path)
         yield Store(path, stream.fileno(), rows)
 
 
 @contextlib.contextmanager
-def _in_one_line(path: Path) -> Iterator[None]:
+def write_errors(path: Path) -> Iterator[None]:
     """Turn an OSError raised while writing a file into a one-line InputError."""
     try:
         yield
@@ -102,12 +102,12 @@ def _lock(stream: BinaryIO, path: Path) -> None:
         fcntl.flock(stream, fcntl.LOCK_EX)
 
 
-def _mended_rows(stream: BinaryIO, path: Path) -> dict[str, dict]:
+def _repaired_rows(stream: BinaryIO, path: Path) -> dict[str, dict]:
     """Return the rows of a file that nobody else writes, and remove what a killed
     writer left at its end.
     """
     data = path.read_bytes()
-    whole = _whole(data)
+    whole = _complete_lines(data)
     rows = _rows_of_lines(whole, path)
     if len(whole) < len(data):
         os.ftruncate(stream.fileno(), len(whole))
@@ -134,13 +134,13 @@ class Store:
         line = json.dumps(row).encode() + b"\n"
         if row["key"] in self.rows:
             return
-        with _in_one_line(self.path):
+        with write_errors(self.path):
             # A full disk raises an error only in the next call.
             if os.write(self._file, line) < len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self.rows[row["key"]] = json.loads(line)  # as it is read later
 
-    def everything(self) -> dict[str, dict]:
+    def rows_of_all_shards(self) -> dict[str, dict]:
         """Return the rows of all shards so far, by key."""
         stem = self.path.name.split("-")[0].removesuffix(".jsonl")
         others = set(self.path.parent.glob(f"{stem}*.jsonl")) - {self.path}
@@ -149,12 +149,12 @@ class Store:
 
     def missing(self, wanted: Mapping[str, Wanted]) -> dict[str, Wanted]:
         """Return the wanted rows that no shard has."""
-        known = self.everything()
+        known = self.rows_of_all_shards()
         return {key: item for key, item in wanted.items() if key not in known}
 
-    def take_over(self, wanted: Collection[str], rows: Iterable[dict]) -> None:
+    def copy_missing(self, wanted: Collection[str], rows: Iterable[dict]) -> None:
         """Write the wanted rows that no shard has from the given rows."""
-        missing = set(wanted) - self.everything().keys()
+        missing = set(wanted) - self.rows_of_all_shards().keys()
         for row in rows:
             if row["key"] in missing:
                 self.append(row)
@@ -212,7 +212,7 @@ def _in_threads(made: Iterable[Made], work: Callable[[Made], None]) -> None:
             future.result()
 
 
-def _whole(data: bytes) -> bytes:
+def _complete_lines(data: bytes) -> bytes:
     """Drop a half-written last line; add a missing line end."""
     end = data.rfind(b"\n") + 1
     with contextlib.suppress(ValueError, RecursionError):
@@ -252,18 +252,18 @@ def read(*files: str | Path) -> list[dict]:
     """
     rows: dict[str, dict] = {}
     for path in map(Path, files):
-        whole = _whole(read_bytes(path))
+        whole = _complete_lines(read_bytes(path))
         for key, row in _rows_of_lines(whole, path).items():
             rows.setdefault(key, row)
     return list(rows.values())
 
 
-def require_same(folder: Path, settings: dict) -> None:
+def require_same_settings(folder: Path, settings: dict) -> None:
     """Raise InputError for the first setting that differs from those of an existing
     folder.
     """
     if (folder / RUN).exists():
-        difference = first_difference(read_run(folder), settings)
+        difference = first_difference(read_settings(folder), settings)
         if difference:
             raise InputError(f"{folder} was made with {difference}: {ADVICE}")
 
@@ -291,7 +291,7 @@ def _flat(settings: dict, prefix: str = "") -> dict[str, str]:
     return flat
 
 
-def read_run(folder: Path) -> dict:
+def read_settings(folder: Path) -> dict:
     """Return the settings of the run in a folder; raise InputError if there is none."""
     path = folder / RUN
     if not path.is_file():

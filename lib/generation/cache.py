@@ -10,7 +10,7 @@ import torch
 from torch.utils.hooks import RemovableHandle
 from transformers import Cache, DynamicCache, PreTrainedModel
 
-from lib.attention.function import device_of, on_device, without_attention
+from lib.attention.function import device_of, layers_without_attention, on_device
 from lib.errors import InputError
 from lib.prompts.batches import pad
 
@@ -89,7 +89,7 @@ class SlotCache(Cache):
         return self.longest, 0
 
 
-class OwnCache(DynamicCache):
+class SingleRowCache(DynamicCache):
     """A cache with one slot, for a model some of whose layers keep something other than
     keys and values; it wraps the architecture's cache.
     """
@@ -124,7 +124,7 @@ def prefill(
     several rows are padded. Raises InputError for an id beyond the model's embedding,
     and for such layers with ARM.
     """
-    plain = not without_attention(model)
+    plain = not layers_without_attention(model)
     if changed and not plain:
         raise InputError(
             f"{model.config.model_type}: ARM needs a model whose layers all have"
@@ -159,15 +159,15 @@ def prefill(
     return cache, output.logits[0].float()
 
 
-def refuse_nan(values: torch.Tensor) -> None:
+def raise_if_nan(values: torch.Tensor) -> None:
     """Raise InputError if the model produced NaN, for example because float16
     overflowed.
     """
     if values.isnan().any():
-        raise overflowed()
+        raise overflow_error()
 
 
-def overflowed() -> InputError:
+def overflow_error() -> InputError:
     """Return the error for a model that produced NaN."""
     return InputError("the model overflowed in this dtype (NaN): use --dtype float32")
 

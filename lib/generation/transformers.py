@@ -17,8 +17,8 @@ import torch
 
 from lib.arm.redistribution import Installed, installed
 from lib.attention.decoding_step import Step
-from lib.attention.function import attending, without_attention
-from lib.generation.cache import OwnCache, SlotCache, overflowed, prefill
+from lib.attention.function import attending, layers_without_attention
+from lib.generation.cache import SingleRowCache, SlotCache, overflow_error, prefill
 from lib.generation.writer import (
     Completion,
     Request,
@@ -57,16 +57,16 @@ class Engine(Writer):
         with at_work as hook:
             yield from _Batch(self, sampling, cache, hook).run(requests)
 
-    def _cache(self, prompts: int, positions: int) -> SlotCache | OwnCache:
+    def _cache(self, prompts: int, positions: int) -> SlotCache | SingleRowCache:
         """Return a cache with slots of this many positions, for as many of the prompts
         as fit.
         """
-        if without_attention(self.model):
-            return OwnCache()
-        slots = min(self.batch_size or prompts, prompts, self._room(positions))
+        if layers_without_attention(self.model):
+            return SingleRowCache()
+        slots = min(self.batch_size or prompts, prompts, self._rows_that_fit(positions))
         return SlotCache(slots, positions)
 
-    def _room(self, positions: int) -> int:
+    def _rows_that_fit(self, positions: int) -> int:
         """Return how many rows with this many positions fit into free memory."""
         device = self.model.device
         room = free_memory(str(device)) * CACHE_SHARE[device.type]
@@ -94,7 +94,7 @@ class _Batch:
 
     engine: Engine
     sampling: Sampling
-    cache: Any  # SlotCache or, with one slot, OwnCache
+    cache: Any  # SlotCache or, with one slot, SingleRowCache
     hook: Installed | None  # ARM
     rows: list[_SlotRow] = field(default_factory=list)
 
@@ -114,7 +114,7 @@ class _Batch:
             if self.rows:
                 yield from self._advance(0, self._step())
 
-    def _let_arm_draw(self, rows: list[_SlotRow]) -> None:
+    def _set_arm_generators(self, rows: list[_SlotRow]) -> None:
         """Make ARM draw from these rows' generators in the next forward pass."""
         if self.hook:
             self.hook.generators = [row.noise for row in rows]
@@ -131,7 +131,7 @@ class _Batch:
             own = [len(prompt) for prompt in ids]
             last = [range(length - 1, length) for length in own]
             changed = own if self.hook else None
-            self._let_arm_draw(rows)
+            self._set_arm_generators(rows)
             filled, logits = prefill(self.engine.model, ids, last, changed)
             self.cache.write(len(self.rows), filled, own)
             self.rows += rows
@@ -146,7 +146,7 @@ class _Batch:
         in float32.
         """
         model = self.engine.model
-        self._let_arm_draw(self.rows)
+        self._set_arm_generators(self.rows)
         tokens = torch.tensor([row.feed.pop(0) for row in self.rows])
         positions = self.cache.next_positions(len(tokens), model.device)
         with attending(model.get_decoder(), step=Step(positions)):
@@ -199,7 +199,7 @@ def choose(
     if sampling.temperature == 0:
         tokens = logits.argmax(-1)
         largest = logits.gather(1, tokens[:, None])[:, 0]
-        return _known(tokens, largest.isnan())
+        return _token_numbers(tokens, largest.isnan())
 
     # Drawn while the device still computes the logits.
     draws = torch.tensor(
@@ -212,11 +212,11 @@ def choose(
         outside = ranked.cumsum(-1) - ranked >= sampling.top_p
         outside = outside.scatter(1, order, outside)
         probabilities = probabilities.masked_fill(outside, 0)
-    tokens, total = _reached(probabilities, draws)
-    return _known(tokens, total.isnan())
+    tokens, total = _tokens_at(probabilities, draws)
+    return _token_numbers(tokens, total.isnan())
 
 
-def _reached(
+def _tokens_at(
     probabilities: torch.Tensor, draws: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the token (N,) at which the cumulative sum of each row's probabilities (N,
@@ -252,12 +252,12 @@ def _first_above(
     return place, bounds - before
 
 
-def _known(tokens: torch.Tensor, is_nan: torch.Tensor) -> list[int]:
+def _token_numbers(tokens: torch.Tensor, is_nan: torch.Tensor) -> list[int]:
     """Return tokens as numbers; raise InputError if one comes from NaN.
 
     It synchronises with the device once.
     """
     numbers = tokens.masked_fill(is_nan, -1).tolist()
     if -1 in numbers:
-        raise overflowed()
+        raise overflow_error()
     return numbers

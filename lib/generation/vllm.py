@@ -73,13 +73,15 @@ class Engine(Writer):
             rows = [Row(self, request, sampling) for request in chunk]
             unfinished = rows
             if sampling.max_new_tokens:  # vLLM writes one token at least
-                unfinished = self._go_on(rows, [], sampling.max_new_tokens)
+                unfinished = self._continue(rows, [], sampling.max_new_tokens)
             if unfinished:
-                self._go_on(unfinished, elicitation, sampling.elicit_tokens)
+                self._continue(unfinished, elicitation, sampling.elicit_tokens)
             for row in rows:
                 yield row.completion()
 
-    def _go_on(self, rows: list[Row], elicitation: list[int], limit: int) -> list[Row]:
+    def _continue(
+        self, rows: list[Row], elicitation: list[int], limit: int
+    ) -> list[Row]:
         """Let vLLM write up to a limit of tokens of each row, behind what is written
         and the elicitation, which may be none; return the rows that are not finished.
         """

@@ -45,8 +45,8 @@ except ImportError as error:
     ) from error
 
 # Seconds that a cluster without room for all workers may need to start a machine.
-PATIENCE = 600
-SECONDS_TO_ANSWER = 10  # of a cluster's address
+SECONDS_FOR_WORKERS = 600
+SECONDS_TO_CONNECT = 10  # of a cluster's address
 # Bytes of shared memory on this machine: completions are short.
 OBJECT_STORE = 128 * 2**20
 
@@ -113,11 +113,11 @@ class Workers:
                 " time"
             )
         try:
-            _reach(address)
+            _require_reachable(address)
             ray.init(address, log_to_driver=False, **settings)
         # Of any kind, RuntimeError and bare Exception among them.
         except Exception as error:
-            raise InputError(f"{failure}: {_last_words(error)}") from error
+            raise InputError(f"{failure}: {_end_of_message(error)}") from error
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -153,13 +153,13 @@ class Workers:
 
         while pool.has_next():
             try:
-                yield from pool.get_next_unordered(PATIENCE)
+                yield from pool.get_next_unordered(SECONDS_FOR_WORKERS)
             except TimeoutError:
                 self._require_room()
             except InputError as error:
                 raise InputError(f"a worker refuses: {error.args[0]}") from error
             except RayError as error:
-                reason = _last_words(error)
+                reason = _end_of_message(error)
                 print(f"prompts are given up: {reason}", file=sys.stderr, flush=True)
 
     def _require_room(self) -> None:
@@ -169,18 +169,18 @@ class Workers:
         if cpus < self.count or gpus < self.count * self.gpus:
             raise InputError(
                 f"{self.count} workers need a CPU and {self.gpus} GPUs each, and after"
-                f" {PATIENCE} s the cluster has {cpus} and {gpus}"
+                f" {SECONDS_FOR_WORKERS} s the cluster has {cpus} and {gpus}"
             )
 
 
-def _reach(address: str) -> None:
+def _require_reachable(address: str) -> None:
     """Raise OSError where nothing listens, for which Ray would try many minutes."""
     host, _, port = address.rpartition(":")
     if port.isdigit() and "/" not in host:
         place = (host.strip("[]"), int(port))
-        socket.create_connection(place, timeout=SECONDS_TO_ANSWER).close()
+        socket.create_connection(place, timeout=SECONDS_TO_CONNECT).close()
 
 
-def _last_words(error: BaseException) -> str:
+def _end_of_message(error: BaseException) -> str:
     """Return the end of an error's text, which names the cause in Ray's many lines."""
     return " ".join(str(error).split())[-300:]

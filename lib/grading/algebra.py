@@ -33,7 +33,7 @@ def equal_by_algebra(gold: str, answer: str) -> bool:
 
     Raises UnreadableGold, and any exception of math-verify, including MemoryError.
     """
-    gold, answer = _told_apart(gold, answer)
+    gold, answer = _with_distinct_letters(gold, answer)
     expected = _parsed(gold)
     parsed = _parsed(answer)
     if not expected or isinstance(expected[0], str):
@@ -56,7 +56,7 @@ _LETTER = re.compile(
 )
 
 
-def _told_apart(gold: str, answer: str) -> tuple[str, str]:
+def _with_distinct_letters(gold: str, answer: str) -> tuple[str, str]:
     """Replace capitals that also occur as small letters, which math-verify does not
     distinguish, by letters that neither answer has.
     """

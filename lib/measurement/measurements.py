@@ -19,7 +19,7 @@ import xarray as xr
 
 from lib.errors import InputError
 from lib.files.atomic import settings_key
-from lib.files.store import opened, read, read_run
+from lib.files.store import open_store, read, read_settings
 from lib.measurement.dataset_files import (
     STEPS_FILE,
     cut,
@@ -44,8 +44,8 @@ class Measurements:
         self.profile = profile
         self.spec = spec
         self.name = resolve(spec).name
-        self.folder = profile.measured_in(self.name)
-        self.is_kept = stored and profile.has_stored(self.name)
+        self.folder = profile.measurements_folder(self.name)
+        self.is_kept = stored and profile.uses_shipped(self.name)
         self.larger = None
         if stored and profile.larger:
             self.larger = Measurements(profile.larger, spec)
@@ -74,7 +74,7 @@ class Measurements:
         together = joined([dataset_of(rows[key], self.folder) for key in keys])
         settings = json.dumps(self.settings)
         return together.assign_attrs(
-            read_run(self.folder), example=self.example, settings=settings
+            read_settings(self.folder), example=self.example, settings=settings
         )
 
     def take_over(self, steps: Sequence[PlannedStep]) -> None:
@@ -88,13 +88,13 @@ class Measurements:
         of_larger = self.larger.rows()
         if not of_larger or not self.missing(steps):
             return
-        provenance = read_run(self.larger.folder)
-        if self.rows() and read_run(self.folder) != provenance:
+        provenance = read_settings(self.larger.folder)
+        if self.rows() and read_settings(self.folder) != provenance:
             return
         attention = self.profile.attention
         ids = sample_ids(attention.problems, attention.limit, self.profile.seed)
         deep = min(len(ids), attention.map_problems or len(ids))
-        with opened(self.folder, provenance, file=STEPS_FILE) as store:
+        with open_store(self.folder, provenance, file=STEPS_FILE) as store:
             for key, step in store.missing(self.wanted(steps)).items():
                 row = of_larger.get(self.key(step, self.larger.settings["all"]))
                 if row is None:
@@ -144,7 +144,7 @@ class Measurements:
         be available.
         """
         profile, attention = self.profile, self.profile.attention
-        path = profile.kept_measurements(self.name)
+        path = profile.shipped_measurements(self.name)
         measured = read_measured(path)
         example = attention.example or measured.example
         settings = settings_of(profile, self.spec, example)

@@ -45,7 +45,7 @@ class PromptPart:
         self.attention = profile.attention
         self.folders = [profile.results / FOLDER]
         if stored:
-            self.folders.append(profile.kept / FOLDER)
+            self.folders.append(profile.shipped_results / FOLDER)
         if stored and profile.larger:
             # The prompt does not depend on the problems that were measured.
             self.folders.append(profile.larger.results / FOLDER)

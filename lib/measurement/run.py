@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import xarray as xr
 
-from lib.files.store import opened
+from lib.files.store import open_store
 from lib.measurement.dataset_files import STEPS_FILE, row_of
 from lib.measurement.measurements import Measurements
 from lib.measurement.variables import MEASURED_PARTS, STEPS, PlannedStep
@@ -81,7 +81,7 @@ def _measure_missing(model: Measurements, steps: Sequence[PlannedStep]) -> None:
     problems = load_problems(attention.problems, attention.limit, profile.seed)
     provenance = networks.provenance_of(model.spec, attention.layers, attention.dtype)
     try:
-        with opened(model.folder, provenance, file=STEPS_FILE) as store:
+        with open_store(model.folder, provenance, file=STEPS_FILE) as store:
             for key, step in store.missing(model.wanted(steps)).items():
                 dataset = networks.run_step(profile, model.spec, step, problems)
                 store.append(row_of(key, dataset))

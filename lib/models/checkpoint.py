@@ -104,7 +104,7 @@ def require_weights(folder: Path) -> None:
                     )
 
 
-def require_whole(
+def require_all_tensors(
     report: Mapping[str, Collection[Any]], holder: str, layers: int | None = None
 ) -> None:
     """Raise InputError if transformers reports tensors that were missing or have

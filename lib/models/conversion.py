@@ -19,7 +19,7 @@ import transformers
 from lib import paths
 from lib.errors import InputError
 from lib.files.atomic import complete_folder
-from lib.models.checkpoint import checkpoint_errors, require_whole, weights_digest
+from lib.models.checkpoint import checkpoint_errors, require_all_tensors, weights_digest
 from lib.models.names import Source, gguf_parts
 from lib.models.weights import quiet
 
@@ -136,7 +136,7 @@ def _dequantised(path: Path, file: dict, dtype: str) -> transformers.PreTrainedM
             quantization_config=dequantise,
             output_loading_info=True,
         )
-    require_whole(report, f"{path.name}: the file")
+    require_all_tensors(report, f"{path.name}: the file")
     return model
 
 

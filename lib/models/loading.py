@@ -28,7 +28,7 @@ from lib.models.checkpoint import (
 from lib.models.conversion import converted
 from lib.models.hub import first_layers, snapshot
 from lib.models.names import Source, resolve
-from lib.models.weights import drawn, filled
+from lib.models.weights import checkpoint_model, random_model
 
 
 @dataclass(frozen=True)
@@ -177,9 +177,9 @@ def _loaded(
             config = cut_config(config, layers, folder)
         if seed is None:
             whole = layers is None
-            model = filled(folder, config, whole, device, dtype, offload)
+            model = checkpoint_model(folder, config, whole, device, dtype, offload)
         else:
-            model = drawn(config, device, dtype, seed)
+            model = random_model(config, device, dtype, seed)
     if offload and any(weight.is_meta for weight in model.parameters()):
         print(
             f"{source.spec}: its weights take more than half of the memory that is"

@@ -1,7 +1,7 @@
 """Resolve a model's name to a repository on the hub, a folder, or a GGUF file.
 
     resolve("Qwen2.5-Math-7B")      # its source; nothing is read
-    card("Qwen2.5-Math-7B").layers  # with the entries of its config.json
+    source_with_config("Qwen2.5-Math-7B").layers  # with the entries of its config.json
 
 A name is one of data/models.yaml (such as `demo`), a hub id (org/name,
 org/name@revision), a local folder or a .gguf file. A GGUF model is one file, or lies in
@@ -39,7 +39,7 @@ HUB_ID = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
 
 
 class Source(Settings):
-    """The origin of a model's weights, and the properties that `card` adds.
+    """The origin of a model's weights, with its config if `source_with_config` read it.
 
     Exactly one of folder, repo and gguf is set.
     """
@@ -155,7 +155,7 @@ def arm_for(spec: str) -> Arm:
 HUB_SECONDS = 2  # without an answer of the hub
 
 
-def card(spec: str) -> Source:
+def source_with_config(spec: str) -> Source:
     """Return a model's source with the entries of its config.json, on disk or on the
     hub.
 
@@ -175,14 +175,14 @@ def card(spec: str) -> Source:
     return source.model_copy(update=known)
 
 
-def require_cards(specs: Collection[str]) -> None:
+def require_available(specs: Collection[str]) -> None:
     """Raise one InputError that names all unavailable models; a reason that several
     share is given once.
     """
     models_by_reason: dict[str, list[str]] = {}  # prefixes of the message
     for spec in specs:
         try:
-            card(spec)
+            source_with_config(spec)
         except InputError as error:
             model, colon, reason = str(error).partition(": ")
             models_by_reason.setdefault(colon + reason, []).append(model)

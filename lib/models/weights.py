@@ -17,13 +17,13 @@ from transformers.utils.logging import disable_progress_bar
 from lib import paths
 from lib.files.atomic import settings_key
 from lib.models import memory
-from lib.models.checkpoint import require_weights, require_whole
+from lib.models.checkpoint import require_all_tensors, require_weights
 
 # Prefix of the decoder's tensors in a multimodal checkpoint, and its replacement.
 TEXT_PREFIX = {r"^(?:model\.)?language_model\.(?:model\.)?": "model."}
 
 
-def drawn(
+def random_model(
     config: transformers.PretrainedConfig, device: str, dtype: str, seed: int
 ) -> transformers.PreTrainedModel:
     """Return a decoder with random weights from a seed."""
@@ -34,7 +34,7 @@ def drawn(
     return model.eval()
 
 
-def filled(
+def checkpoint_model(
     folder: Path,
     config: transformers.PretrainedConfig,
     whole: bool,
@@ -65,7 +65,7 @@ def filled(
             ignore_mismatched_sizes=True,
             output_loading_info=True,
         )
-    require_whole(report, f"{folder}: the checkpoint", layers)
+    require_all_tensors(report, f"{folder}: the checkpoint", layers)
     return model
 
 

@@ -3,7 +3,7 @@ and the reasons why it would be refused.
 
     plan = make_plan(load_profile("laptop"))
     print(as_text(plan))
-    for line in fetch(plan):  # weights onto this disk, so that a run needs no network
+    for line in downloads(plan):  # each step of the loop downloads a model's weights
         print(line)
 
     tasks        the computations of a run, and how much of each is stored
@@ -13,13 +13,13 @@ and the reasons why it would be refused.
 An unavailable model or file is refused within seconds, before torch is imported.
 """
 
-from lib.plan.plan import Plan, as_text, fetch, make_plan, refuse, summary
+from lib.plan.plan import Plan, as_text, downloads, make_plan, require_memory, summary
 
 __all__ = [
     "Plan",
     "as_text",
-    "fetch",
+    "downloads",
     "make_plan",
-    "refuse",
+    "require_memory",
     "summary",
 ]

@@ -1,7 +1,7 @@
 """The size of a model, the part of it that is stored here, and the memory that a task
 needs.
 
-    source = card("Qwen2.5-Math-7B")
+    source = source_with_config("Qwen2.5-Math-7B")
     missing, here = files_of(source, layers=3)
     shape_of(source).parameters(layers=3)
 
@@ -44,7 +44,8 @@ def files_of(source: Source, layers: float = ALL_LAYERS) -> tuple[int, int]:
     """Return the bytes that are missing and stored of a model's weights, or of its
     first layers.
 
-    source: a card. Raises InputError for an unavailable model.
+    source: as `source_with_config` returns it. Raises InputError for an unavailable
+    model.
     """
     if source.gguf:
         return 0, _bytes_of(gguf_parts(source))
@@ -89,7 +90,8 @@ def _bytes_of(files: Iterable[Path]) -> int:
 def shape_of(source: Source) -> Shape:
     """Return the shape of a model from its config; raise InputError if that fails.
 
-    source: a card. A GGUF file that data/models.yaml does not list contains its config.
+    source: as `source_with_config` returns it. A GGUF file that data/models.yaml does
+    not list contains its config.
     """
     import torch
     import transformers

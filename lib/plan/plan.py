@@ -7,7 +7,7 @@ import pandas as pd
 
 from lib.errors import InputError
 from lib.models.hub import first_layers, snapshot
-from lib.models.names import card, resolve
+from lib.models.names import resolve, source_with_config
 from lib.plan.model_sizes import files_of, memory_of, room_for_weights, shape_of
 from lib.plan.tasks import ALL_LAYERS, Task, tasks_of
 from lib.profiles import Profile
@@ -62,7 +62,7 @@ def make_plan(
 
     needs = []
     for spec, own in left.items():
-        source = card(spec)
+        source = source_with_config(spec)
         layers = max(task.layers for task in own)
         missing, here = files_of(source, layers)
         shape = shape_of(source)
@@ -73,13 +73,13 @@ def make_plan(
     return Plan(tasks, needs, room_for_weights())
 
 
-def refuse(plan: Plan) -> None:
+def require_memory(plan: Plan) -> None:
     """Raise InputError if this machine lacks room for the run, with all reasons."""
     if plan.refusals:
         raise InputError("; ".join(plan.refusals))
 
 
-def fetch(plan: Plan) -> Iterator[str]:
+def downloads(plan: Plan) -> Iterator[str]:
     """Download the weights that a run lacks, and yield a line for each model: the
     complete model if any task needs it, otherwise the byte ranges of its first layers.
     """

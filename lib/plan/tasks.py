@@ -14,7 +14,7 @@ from lib.measurement.measurements import Measurements
 from lib.measurement.run import MeasuredPart
 from lib.measurement.variables import MEASURED_PARTS, PlannedStep
 from lib.models.names import resolve
-from lib.profiles import HALVES, Accuracy, Likelihood, Profile
+from lib.profiles import SAMPLING_CONDITIONS, Accuracy, Likelihood, Profile
 from lib.prompts.problem import Problem
 from lib.prompts.problems import load_problems
 
@@ -106,11 +106,11 @@ def _of_part(part: Part, parts: Mapping[str, Part], fresh: bool) -> Iterator[Tas
     for spec in section.models:
         texts = len(problems) * getattr(section, "samples", 1)
         if part.name == "draw_scores":
-            texts *= len(HALVES)
+            texts *= len(SAMPLING_CONDITIONS)
             if not fresh:
                 # Which answers need a score is known only after sampling.
                 drawn = parts["draws"].stored_or_reusable()
-                drawn = _of_these(drawn, spec, HALVES, problems)
+                drawn = _of_these(drawn, spec, SAMPLING_CONDITIONS, problems)
                 texts -= int((~is_mixed(drawn)).sum())
         stored = 0 if fresh else len(_of_these(rows, spec, conditions, problems))
         yield Task(part.name, spec, texts * len(conditions), stored, section.dtype)

@@ -23,8 +23,8 @@ from lib.profiles.profile import (
     profile_names,
 )
 from lib.profiles.sections import (
-    HALVES,
-    PARTS,
+    SAMPLING_CONDITIONS,
+    VARIATIONS,
     Accuracy,
     Attention,
     Figure,
@@ -35,8 +35,8 @@ from lib.profiles.sections import (
 )
 
 __all__ = [
-    "HALVES",
-    "PARTS",
+    "SAMPLING_CONDITIONS",
+    "VARIATIONS",
     "Accuracy",
     "Attention",
     "Figure",

@@ -20,11 +20,11 @@ from pydantic import AfterValidator, BaseModel, Field, NonNegativeInt
 from pydantic.fields import FieldInfo
 
 from lib.errors import InputError, Settings, validated
-from lib.profiles.sections import PARTS
+from lib.profiles.sections import VARIATIONS
 
 Command = Callable[..., None]
 # Fields that only a profile can have: lists and sections.
-NO_OPTIONS = ("levels", "examples", *PARTS)
+ONLY_IN_PROFILES = ("levels", "examples", *VARIATIONS)
 # A shell leaves --out=~/runs as it is.
 AnyPath = Annotated[Path, AfterValidator(lambda path: Path(os.path.expanduser(path)))]
 
@@ -104,7 +104,7 @@ def parser_of(commands: Sequence[Command], program: str, description: str) -> Pa
         command.set_defaults(run=run)
         for model in _models(run):
             for name, field in model.model_fields.items():
-                if name not in NO_OPTIONS:
+                if name not in ONLY_IN_PROFILES:
                     _add_option(command, name, field)
     return top
 

@@ -15,16 +15,16 @@ from pydantic import Field, NonNegativeInt, PositiveInt, StringConstraints
 
 from lib.errors import InputError, Settings, unknown, validated
 from lib.files.atomic import settings_key
-from lib.models.names import Dtype, card, resolve
+from lib.models.names import Dtype, resolve, source_with_config
 from lib.profiles.profile import Profile, load_profile, profile_names
 from lib.profiles.sections import (
     DTYPE,
     ENGINE,
     LIMIT,
-    PARTS,
+    VARIATIONS,
     WORKERS,
     Engine,
-    Place,
+    NameOrPath,
 )
 from lib.prompts.conditions import Position, parse_condition
 
@@ -38,7 +38,7 @@ class Overrides(Settings):
     profile: str = Field(
         "demo", description="a file of data/profiles, or a path to one"
     )
-    model: Place | None = Field(
+    model: NameOrPath | None = Field(
         None,
         description="this model everywhere: one name, hub id, folder or .gguf file",
     )
@@ -94,7 +94,7 @@ def validate_prompt_parameters(**parameters: Any) -> None:
     parameters: the fields of PromptParameters.
     """
     prompt = validated(PromptParameters, parameters, "parameters")
-    card(prompt.model)  # raises InputError for a model that is not found
+    source_with_config(prompt.model)  # raises InputError for a model that is not found
 
 
 def profile_with_overrides(
@@ -121,7 +121,7 @@ def profile_with_overrides(
     layers = inf
     if model := changes.get("model"):
         # data/models.yaml has the number of layers, so its models need no hub.
-        layers = resolve(model).layers or card(model).layers or inf
+        layers = resolve(model).layers or source_with_config(model).layers or inf
     for part, section in (content | content["accuracy"]).items():
         if isinstance(section, dict):
             _override_section(part, section, changes, layers)
@@ -161,7 +161,7 @@ def _override_section(
         ]
     if "limit" in section and "limit" in changes:
         # A part of fewer problems than the others keeps its smaller limit.
-        maximum = section["limit"] if part in PARTS else None
+        maximum = section["limit"] if part in VARIATIONS else None
         section["limit"] = min(changes["limit"], maximum or changes["limit"])
     # Log-likelihoods stay in float32, because hundredths of a nat matter.
     if part in ("attention", "accuracy"):

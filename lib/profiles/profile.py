@@ -15,7 +15,7 @@ from pydantic import Field, NonNegativeInt, field_validator
 from lib import paths
 from lib.errors import InputError, Settings, unknown, validated
 from lib.files.atomic import read_yaml
-from lib.models.names import Source, card, require_cards, resolve
+from lib.models.names import Source, require_available, resolve, source_with_config
 from lib.profiles.sections import (
     Accuracy,
     Attention,
@@ -80,7 +80,7 @@ class Profile(Settings):
         if self.ablations:
             parts["ablations"] = self.ablations
         if self.pass_rates:
-            parts["draws"] = self.pass_rates.drawing
+            parts["draws"] = self.pass_rates.drawing_settings
             parts["draw_scores"] = self.pass_rates
         return parts
 
@@ -107,7 +107,7 @@ class Profile(Settings):
         return paths.RESULTS / self.name
 
     @property
-    def kept(self) -> Path:
+    def shipped_results(self) -> Path:
         """The folder in which the repository stores a shipped profile's results."""
         return paths.DATA / (self.larger or self).name
 
@@ -128,19 +128,19 @@ class Profile(Settings):
             return f"--profile {recorded}"
         return "with the same options"
 
-    def measured_in(self, model: str) -> Path:
+    def measurements_folder(self, model: str) -> Path:
         """Return the folder of measurements made here on a model."""
         return self.results / "measured" / file_name(model)
 
-    def kept_measurements(self, model: str) -> Path:
+    def shipped_measurements(self, model: str) -> Path:
         """Return the file in which the repository may store a model's measurements."""
-        return self.kept / f"{file_name(model)}.nc"
+        return self.shipped_results / f"{file_name(model)}.nc"
 
-    def has_stored(self, model: str) -> bool:
+    def uses_shipped(self, model: str) -> bool:
         """Whether the repository has a model's measurements, and results/ has none."""
-        if self.measured_in(model).is_dir() or not self.is_within_larger:
+        if self.measurements_folder(model).is_dir() or not self.is_within_larger:
             return False
-        return self.kept_measurements(model).is_file()
+        return self.shipped_measurements(model).is_file()
 
     @property
     def is_within_larger(self) -> bool:
@@ -149,10 +149,10 @@ class Profile(Settings):
         return is_within(self.attention.limit, larger.limit)
 
     @property
-    def stored(self) -> bool:
+    def all_shipped(self) -> bool:
         """Whether the repository has the measurements of all of its models."""
         names = [resolve(spec).name for spec in self.attention.models]
-        return all(self.has_stored(name) for name in names)
+        return all(self.uses_shipped(name) for name in names)
 
 
 def file_name(model: str) -> str:
@@ -203,11 +203,11 @@ def check(profile: Profile) -> None:
     """Raise InputError if the problems or the models' configs show that a profile
     cannot run.
     """
-    if profile.stored:
+    if profile.all_shipped:
         # Nothing runs.
         return
-    _require_own_names(profile.models)
-    require_cards(profile.models)
+    _require_distinct_names(profile.models)
+    require_available(profile.models)
     _check_attention(profile.attention)
     for section in profile.parts.values():
         if isinstance(section, Accuracy):
@@ -219,7 +219,7 @@ def check(profile: Profile) -> None:
             solved_problems(asked.problems, asked.limit, profile.seed)
 
 
-def _require_own_names(specs: Collection[str]) -> None:
+def _require_distinct_names(specs: Collection[str]) -> None:
     """Raise InputError for two models with the same name in rows and figures."""
     known: dict[str, str] = {}
     for spec in specs:
@@ -236,10 +236,10 @@ def _check_attention(attention: Attention) -> None:
     drawn_problem(attention.problems, attention.example)
     for spec in attention.models:
         deepest = Panel(model=spec, layer=attention.layers, head=1)
-        _check_panel("attention.layers", deepest, card(spec))
+        _check_panel("attention.layers", deepest, source_with_config(spec))
     for figure, row in attention.panels.items():
         for panel in row:
-            _check_panel(figure, panel, card(panel.model))
+            _check_panel(figure, panel, source_with_config(panel.model))
 
 
 def _check_panel(figure: str, panel: Panel, known: Source) -> None:
@@ -258,7 +258,7 @@ def check_accuracy(accuracy: Accuracy, filler: Filler) -> None:
     """
     load_problems(accuracy.problems, levels=accuracy.levels)
     _require_layers(accuracy.conditions, accuracy.models)
-    for known in [card(spec) for spec in accuracy.models]:
+    for known in [source_with_config(spec) for spec in accuracy.models]:
         for condition in accuracy.conditions:
             _check_condition(condition, known, accuracy, filler)
 
@@ -266,7 +266,7 @@ def check_accuracy(accuracy: Accuracy, filler: Filler) -> None:
 def _require_layers(conditions: Sequence[Condition], specs: Sequence[str]) -> None:
     """Raise InputError for a condition with a layer that a model lacks."""
     for condition, spec in product(conditions, specs):
-        last = card(spec).layers
+        last = source_with_config(spec).layers
         if last and condition.deepest > last:
             raise InputError(f"{condition}: the model has layers 1 to {last}")
 

@@ -36,17 +36,24 @@ CONDITIONS_HELP = (
     " arm:c=0.1:p1=95"
 )
 # The conditions under which answers are sampled for weighting.
-HALVES = ("none", "mless")
+SAMPLING_CONDITIONS = ("none", "mless")
 # The fields of Accuracy that are a Variation.
-PARTS = ("fillers", "sampling", "interventions", "arm_map", "comparisons", "direct")
+VARIATIONS = (
+    "fillers",
+    "sampling",
+    "interventions",
+    "arm_map",
+    "comparisons",
+    "direct",
+)
 # Settings of an answer without reasoning.
-AT_ONCE = {"max_new_tokens": 0, "elicit": True}
+WITHOUT_REASONING = {"max_new_tokens": 0, "elicit": True}
 Engine = Literal["transformers", "vllm", "auto"]
 # The figures of single heads.
 Figure = Literal["fig09", "fig10", "fig11", "fig13", "fig18"]
 
 
-def _placed(text: str, info: ValidationInfo) -> str:
+def _absolute(text: str, info: ValidationInfo) -> str:
     """Return a path as an absolute one, relative to the folder in the validation's
     context; a text that is no file there is a name.
     """
@@ -57,7 +64,7 @@ def _placed(text: str, info: ValidationInfo) -> str:
     return os.path.abspath(path) if os.path.exists(path) else text
 
 
-def _in_text_mode(condition: Condition) -> Condition:
+def _require_text_mode(condition: Condition) -> Condition:
     """Refuse a mode of ARM that would change a text while it is scored."""
     if condition.arm and condition.arm.mode != "text":
         raise ValueError(
@@ -68,15 +75,15 @@ def _in_text_mode(condition: Condition) -> Condition:
 
 
 # A condition under which a text may be scored.
-Scoring = Annotated[ConditionField, AfterValidator(_in_text_mode)]
+ScoredCondition = Annotated[ConditionField, AfterValidator(_require_text_mode)]
 # A name, or a file or folder.
-Place = Annotated[str, AfterValidator(_placed)]
+NameOrPath = Annotated[str, AfterValidator(_absolute)]
 
 
 class Panel(Settings):
     """One head of one layer of one model; both count from 1."""
 
-    model: Place
+    model: NameOrPath
     layer: PositiveInt
     head: PositiveInt
 
@@ -84,11 +91,13 @@ class Panel(Settings):
 class Section(Settings):
     """The fields that sections share: the models, the problems, and the prompt."""
 
-    models: list[Place] = Field(
+    models: list[NameOrPath] = Field(
         min_length=1,
         description="names of data/models.yaml, hub ids, folders or .gguf files",
     )
-    problems: Place = Field("embedded", description="embedded, math500 or a JSONL file")
+    problems: NameOrPath = Field(
+        "embedded", description="embedded, math500 or a JSONL file"
+    )
     limit: PositiveInt | None = Field(None, description=LIMIT)
     format: Format = Field("chat", description=FORMAT)
     dtype: Dtype = Field("auto", description=DTYPE)
@@ -142,7 +151,7 @@ class Variation(Settings):
 class Direct(Variation):
     """Answers without reasoning, with a separate list of models."""
 
-    models: list[Place] = Field(
+    models: list[NameOrPath] = Field(
         min_length=1, description="as in accuracy, of answers without reasoning alone"
     )
 
@@ -198,14 +207,14 @@ class Accuracy(Variation, Section):
 
     @property
     def variations(self) -> dict[str, "Accuracy"]:
-        """The settings of the requested smaller runs, by the names of PARTS."""
-        shared = self.model_dump(exclude=set(PARTS))
+        """The settings of the requested smaller runs, by the names of VARIATIONS."""
+        shared = self.model_dump(exclude=set(VARIATIONS))
         runs = {}
-        for part in PARTS:
+        for part in VARIATIONS:
             if changes := getattr(self, part):
                 own = changes.model_dump()
                 if part == "direct":
-                    own |= AT_ONCE
+                    own |= WITHOUT_REASONING
                 where = f"accuracy.{part}"
                 runs[part] = validated(Accuracy, shared | own, where)
         return runs
@@ -241,13 +250,13 @@ class Accuracy(Variation, Section):
 class Likelihood(Section):
     """Under which conditions gold solutions are scored."""
 
-    conditions: list[Scoring] = Field(
+    conditions: list[ScoredCondition] = Field(
         ["none", "gap", "dilution", "mless"],
         min_length=1,
         validate_default=True,
         description=CONDITIONS_HELP + "; gap, dilution, layer-1-only, example, bare",
     )
-    at_once: list[Scoring] = Field(
+    at_once: list[ScoredCondition] = Field(
         [], description="where the gold answer is scored without its solution"
     )
     max_solution_tokens: PositiveInt = Field(
@@ -274,8 +283,8 @@ class PassRates(Section):
     weighted (`lib.evaluation.weighted_pass_rates`).
     """
 
-    conditions: list[Scoring] = Field(
-        [*HALVES, "hidden-from-layer-1"],
+    conditions: list[ScoredCondition] = Field(
+        [*SAMPLING_CONDITIONS, "hidden-from-layer-1"],
         validate_default=True,
         description="under which each answer is scored; none and mless, under which"
         " they are drawn, must be among them",
@@ -299,7 +308,11 @@ class PassRates(Section):
 
     @model_validator(mode="after")
     def _check_fields(self):
-        missing = [half for half in HALVES if half not in map(str, self.conditions)]
+        missing = [
+            half
+            for half in SAMPLING_CONDITIONS
+            if half not in map(str, self.conditions)
+        ]
         if missing:
             raise ValueError(
                 f"conditions must hold {' and '.join(missing)}: weights need how likely"
@@ -308,13 +321,15 @@ class PassRates(Section):
         return self
 
     @property
-    def drawing(self) -> Accuracy:
-        """How the answers are drawn: from the whole distribution, under HALVES."""
+    def drawing_settings(self) -> Accuracy:
+        """The settings under which answers are drawn: SAMPLING_CONDITIONS, top_p 1."""
         shared = self.model_dump(exclude={"conditions"})
-        return Accuracy.model_validate(shared | {"conditions": list(HALVES)})
+        return Accuracy.model_validate(
+            shared | {"conditions": list(SAMPLING_CONDITIONS)}
+        )
 
     @property
-    def scoring(self) -> Likelihood:
-        """How the answers are scored."""
+    def scoring_settings(self) -> Likelihood:
+        """The settings under which the drawn answers are scored."""
         shared = self.model_dump(include=set(Section.model_fields) | {"conditions"})
         return Likelihood.model_validate(shared)

@@ -18,7 +18,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from lib.statistics.proportions import clopper_pearson, mcnemar_exact, tango
+from lib.statistics.proportions import clopper_pearson, mcnemar_exact, tango_interval
 
 ALPHA = 0.05  # two-sided: half for each bound
 ENOUGH = 20  # problems; the variance of fewer with a constant value is unknown
@@ -56,7 +56,7 @@ def interval(
     return ClusteredMean(values, problems, kind).interval(alpha)
 
 
-def ratio(
+def ratio_of_means(
     numerator: ArrayLike, denominator: ArrayLike, problems: ArrayLike | None = None
 ) -> Interval:
     """Return mean(numerator) / mean(denominator) of paired values (N,), with its
@@ -90,7 +90,7 @@ class ClusteredMean:
         independent = np.arange(len(values))
         self.values = values
         self.kind = kind
-        self.clusters = independent if problems is None else clusters_of(problems)
+        self.clusters = independent if problems is None else cluster_ids(problems)
         self.sizes = np.bincount(self.clusters)
         self.freedom = _degrees_of_freedom(self.sizes)
         self.mean, self.error, self.skew = _moments(values, self.clusters)
@@ -157,7 +157,7 @@ class ClusteredMean:
         return np.concatenate(largest) / len(self.values)
 
 
-def clusters_of(problems: ArrayLike) -> np.ndarray:
+def cluster_ids(problems: ArrayLike) -> np.ndarray:
     """Return each problem's cluster (N,), counted from 0.
 
     The cluster is the template in the embedded set, otherwise the problem itself.
@@ -259,7 +259,7 @@ def _difference(
     """
     less = int((values < 0).sum())
     more = int((values > 0).sum())
-    ends = [POINTS * end for end in tango(less, more, len(values), alpha)]
+    ends = [POINTS * end for end in tango_interval(less, more, len(values), alpha)]
     if mcnemar_exact(less, more) > alpha:
         ends.append(0.0)
     if len(sizes) < len(values):
@@ -267,7 +267,7 @@ def _difference(
     return min(ends), max(ends)
 
 
-def n_deciding(distance: float, deviation: float) -> float:
+def sample_size_for_power(distance: float, deviation: float) -> float:
     """Return how many problems are needed for the interval to exclude a bound with 80 %
     power.
 

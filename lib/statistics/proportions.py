@@ -16,7 +16,9 @@ def clopper_pearson(successes: int, n: int, alpha: float = 0.05) -> tuple[float,
 
 
 @lru_cache(maxsize=10_000)  # slow, and called many times with the same arguments
-def tango(only_a: int, only_b: int, n: int, alpha: float = 0.05) -> tuple[float, float]:
+def tango_interval(
+    only_a: int, only_b: int, n: int, alpha: float = 0.05
+) -> tuple[float, float]:
     """Return the score interval of the share that only b solved minus the share that
     only a solved.
 

@@ -138,7 +138,7 @@ def test_attention_that_gives_nan_in_a_later_layer_is_refused(
 def test_a_layer_with_attention_that_the_config_denies_is_named(
     llama, monkeypatch, without, layers
 ):
-    monkeypatch.setattr(check, "without_attention", lambda model: without)
+    monkeypatch.setattr(check, "layers_without_attention", lambda model: without)
     message = f"layers {layers} have an attention matrix, unlike their config"
     with pytest.raises(InputError, match=message):
         check_attention(llama)

@@ -20,8 +20,8 @@ from lib.claims.verdicts import (
     write_verdicts,
 )
 from lib.profiles import load_profile
-from lib.statistics.intervals import ENOUGH, n_deciding
-from lib.statistics.proportions import tango
+from lib.statistics.intervals import ENOUGH, sample_size_for_power
+from lib.statistics.proportions import tango_interval
 
 NETWORKS = ("trained", "untrained 0", "untrained 1", "untrained 2", "uniform")
 
@@ -91,11 +91,11 @@ def test_an_accuracys_interval_is_tangos_and_the_papers_gain_needs_so_many_probl
     solved = right(0, 10) + right(22, 50)
     evidence = answers(none=right(20), mless=solved)
     judged = verdict_on("accuracy-mless", evidence, model="Qwen2.5-Math-7B")
-    low, high = tango(10, 12, 60)
+    low, high = tango_interval(10, 12, 60)
     shown = judged.estimate.low, judged.estimate.high
     assert shown == pytest.approx((100 * low, 100 * high))
     deviation = stats.tstd([-100] * 10 + [100] * 12 + [0] * 38)
-    assert judged.needed == n_deciding(2.3, deviation)
+    assert judged.needed == sample_size_for_power(2.3, deviation)
     stranger = verdict_on("accuracy-mless", evidence, model="SmolLM2-135M-Instruct")
     assert (stranger.paper, stranger.needed) == (None, None)
 

@@ -11,7 +11,7 @@ from hand_written import record, run, sampled
 from lib.evaluation import answer_tables
 from lib.evaluation.answer_tables import shown_columns, summarise
 from lib.evaluation.records import frame
-from lib.statistics.proportions import clopper_pearson, mcnemar_exact, tango
+from lib.statistics.proportions import clopper_pearson, mcnemar_exact, tango_interval
 
 
 def summary(records):
@@ -31,7 +31,7 @@ def test_a_row_has_accuracy_rates_and_pairs_and_none_comes_first():
     assert np.isnan(none["effect"])
 
     assert [mless[name] for name in ("effect", "only_none", "only_this")] == [25, 0, 10]
-    assert ends(mless, "effect_") == pytest.approx(tango(0, 10, 40))
+    assert ends(mless, "effect_") == pytest.approx(tango_interval(0, 10, 40))
     assert mless["p_value"] == pytest.approx(mcnemar_exact(0, 10), rel=0.02)
     assert mless["p_holm"] == 2 * mless["p_value"]
     for name in ("truncated", "run_on", "no_box"):

@@ -13,7 +13,7 @@ from lib import progress
 from lib.evaluation import engine_choice as choice
 from lib.evaluation import run as module
 from lib.evaluation.records import FIELDS
-from lib.files.store import read, read_run
+from lib.files.store import read, read_settings
 from lib.generation.writer import Completion, Sampling
 from lib.grading.worker_pool import grade
 from lib.profiles import Accuracy
@@ -262,7 +262,7 @@ def test_auto_is_vllm_where_it_can_run_and_the_run_records_which(
     can_run(reason)
     answered(*conditions, engine="auto")
     name = line.split(",")[0]
-    assert read_run(tmp_path / "out")["engine"] == name
+    assert read_settings(tmp_path / "out")["engine"] == name
     assert f"engine auto: {line}\n" in capsys.readouterr().err
     # It goes on with that engine, which may also be named.
     answered("mful", *conditions, engine=name)
@@ -276,7 +276,7 @@ def test_a_folder_that_auto_began_keeps_its_engine_wherever_it_goes_on(
     can_run("it is not installed")
     answered("mless", engine="auto")
     assert "engine auto: vllm, because the folder" in capsys.readouterr().err
-    assert set(engine.names) == {read_run(tmp_path / "out")["engine"]} == {"vllm"}
+    assert set(engine.names) == {read_settings(tmp_path / "out")["engine"]} == {"vllm"}
     message = refused(answered, "arm", engine="auto")
     assert message.startswith("arm: ")
     assert message.endswith(

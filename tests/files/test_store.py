@@ -19,7 +19,7 @@ from lib.files import store
 from lib.files.atomic import write_json
 from lib.files.store import NO_LOCKS, read
 
-opened = functools.partial(store.opened, file="completions.jsonl")
+opened = functools.partial(store.open_store, file="completions.jsonl")
 
 SETTINGS = {
     "model": "tiny",
@@ -62,7 +62,7 @@ def test_wanted_rows_that_another_run_has_are_taken_over_once(tmp_path):
     elsewhere = [{"key": "a", "x": 1}, {"key": "b", "x": 2}, {"key": "c", "x": 3}]
     with opened(tmp_path, SETTINGS) as store:
         store.append({"key": "a", "x": 0})
-        store.take_over({"a": None, "b": None, "d": None}, elsewhere)
+        store.copy_missing({"a": None, "b": None, "d": None}, elsewhere)
         assert list(store.missing({"a": None, "b": None, "d": None})) == ["d"]
     rows = read(tmp_path / "completions.jsonl")
     assert rows == [{"key": "a", "x": 0}, {"key": "b", "x": 2}]

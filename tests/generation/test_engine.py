@@ -152,7 +152,7 @@ def test_the_batch_keeps_within_the_memory_there_is(tiny, monkeypatch):
     position = 2 * 3 * 2 * 8 * 4
     monkeypatch.setattr(transformers, "free_memory", lambda *_: 2 * 5 * position * 100)
     engine = engine_class("transformers")(tiny, 64)
-    assert engine._room(100) == 5  # half of it is used
+    assert engine._rows_that_fit(100) == 5  # half of it is used
 
 
 def test_completions_say_which_processor_they_are_of(tiny):
@@ -193,7 +193,7 @@ def test_a_token_without_probability_is_never_drawn(share):
     probabilities[:, ::2] = 0
     probabilities[:, 200:] = 0
     draws = torch.full((50,), share, dtype=torch.float64)
-    tokens, _ = transformers._reached(probabilities, draws)
+    tokens, _ = transformers._tokens_at(probabilities, draws)
     assert (probabilities.gather(1, tokens[:, None]) > 0).all()
 
 

@@ -163,11 +163,11 @@ def test_an_interruption_loses_one_step(profile, steps, monkeypatch):
         patch.setattr(run, "row_of", keep_one)
         with pytest.raises(KeyboardInterrupt):
             measure(profile, "attention")
-    first, *others = read(profile.measured_in(NAME) / STEPS_FILE)
+    first, *others = read(profile.measurements_folder(NAME) / STEPS_FILE)
     assert [first["key"]] == kept
     assert not others
     measure(profile, "attention")
-    assert read(profile.measured_in(NAME) / STEPS_FILE)[0] == first
+    assert read(profile.measurements_folder(NAME) / STEPS_FILE)[0] == first
     _, lost, again, *_ = steps()
     assert again == lost
 
@@ -207,7 +207,7 @@ def test_a_damaged_step_is_refused_and_a_half_written_one_measured_again(
     profile, capsys, refused
 ):
     before = measure(profile, "tokens")[NAME]
-    file = profile.measured_in(NAME) / STEPS_FILE
+    file = profile.measurements_folder(NAME) / STEPS_FILE
     content = bytearray(file.read_bytes())
     file.write_bytes(content[:-99])
     xr.testing.assert_equal(measure(profile, "tokens")[NAME], before)
@@ -228,11 +228,11 @@ def kept(whole, profile):
 def test_what_the_repository_keeps_is_used_where_nothing_was_measured_here(
     whole, profile, kept
 ):
-    assert profile.stored
+    assert profile.all_shipped
     assert set(measure(profile)[NAME]) == set(whole) - {"shape"}
     # What is measured here comes before it.
     assert "shape" in measure(profile, "activations", stored=False)[NAME]
-    assert not profile.stored
+    assert not profile.all_shipped
     found = measure(profile, "activations")[NAME]
     assert set(found) == set(variables.VARIABLES["activations"])
 
@@ -309,5 +309,5 @@ def test_what_is_stored_is_read_without_the_libraries_that_run_a_network():
 
 def test_the_folder_of_a_model_has_a_name_that_every_system_takes():
     demo = load_profile("demo")
-    assert demo.measured_in("my model (2)").name == "my-model-2-"
-    assert demo.kept_measurements("my model (2)").name == "my-model-2-.nc"
+    assert demo.measurements_folder("my model (2)").name == "my-model-2-"
+    assert demo.shipped_measurements("my model (2)").name == "my-model-2-.nc"

@@ -20,7 +20,7 @@ from transformers import AutoModelForCausalLM, Qwen2Config, Qwen2Model, modeling
 from lib import paths
 from lib.models.conversion import converted
 from lib.models.loading import load_without_weights
-from lib.models.names import card, resolve
+from lib.models.names import resolve, source_with_config
 
 HEADS = 4
 LAYERS = 3
@@ -140,7 +140,7 @@ def test_a_gguf_file_gives_the_models_numbers_tokenizer_and_stops(small, cache):
     assert (loaded.name, loaded.layers) == ("small.q8_0", LAYERS)
     assert (loaded.heads, loaded.context) == (HEADS, 256)
     weights = "small.q8_0.gguf, dequantised"
-    assert loaded.source.weights == card(str(small)).weights == weights
+    assert loaded.source.weights == source_with_config(str(small)).weights == weights
     assert loaded.label == f"small.q8_0 @ {loaded.revision}, {weights}, float32"
     # An answer ends at the turn's end and at the text's.
     stops = loaded.model.generation_config.eos_token_id

@@ -18,7 +18,7 @@ from transformers import Gemma3ForConditionalGeneration, Qwen2ForCausalLM
 from lib import paths
 from lib.models import hub
 from lib.models.hub import first_layers, hub_errors, needed_tensors, snapshot
-from lib.models.names import card
+from lib.models.names import source_with_config
 
 REPO = "Qwen/Qwen2.5-Math-7B"
 GEMMA_REPO = "google/gemma-3-4b-it"
@@ -141,7 +141,7 @@ def test_a_snapshot_holds_neither_pickles_nor_code_and_spares_the_network_later(
     assert server.sent_weights == 0
 
 
-@pytest.mark.parametrize("fetch", [snapshot, first_three, card])
+@pytest.mark.parametrize("fetch", [snapshot, first_three, source_with_config])
 def test_a_gated_repository_says_how_to_get_access_before_any_weights_are_sent(
     server, fetch, refused
 ):
@@ -176,7 +176,7 @@ def test_no_network_is_said_at_once_and_what_is_cached_needs_none(
     folder = first_three(REPO)
     point_at("http://127.0.0.1:9", monkeypatch)
     started = time.monotonic()
-    for fetch in (card, snapshot, first_three):
+    for fetch in (source_with_config, snapshot, first_three):
         message = refused(fetch, "org/name")
         assert re.search(r"127\.0\.0\.1:9 does not answer.*local folder", message)
     assert time.monotonic() - started < 5

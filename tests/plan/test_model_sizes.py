@@ -8,7 +8,13 @@ import pytest
 from hub_server import point_at
 
 from lib.models.hub import first_layers, snapshot
-from lib.models.names import HUB_SECONDS, card, config_folder, known_models, resolve
+from lib.models.names import (
+    HUB_SECONDS,
+    config_folder,
+    known_models,
+    resolve,
+    source_with_config,
+)
 from lib.plan.model_sizes import files_of, shape_of
 
 OPEN = "org/open"
@@ -38,34 +44,40 @@ def test_of_a_model_on_the_hub_the_size_is_told_and_no_weights_are_sent(hub):
     (hub.root / OPEN / "original").mkdir()
     for name in ("consolidated.safetensors", "original/model.safetensors"):
         (hub.root / OPEN / name).write_bytes(b"x" * 1000)
-    assert files_of(card(OPEN)) == (stored, 0)
+    assert files_of(source_with_config(OPEN)) == (stored, 0)
     assert hub.sent_weights == 0
     # A config of its own is read where data/models.yaml has none.
-    assert shape_of(card(OPEN)).whole == pytest.approx(stored / 4, rel=0.1)
+    assert shape_of(source_with_config(OPEN)).whole == pytest.approx(
+        stored / 4, rel=0.1
+    )
 
 
 def test_of_two_shards_one_that_is_here_is_not_fetched_again(hub):
     folder = hub.root / OPEN
     first = (folder / "model.safetensors").rename(folder / "model-1.safetensors")
     (folder / "model-2.safetensors").write_bytes(b"x" * 1000)
-    here = config_folder(card(OPEN)) / first.name
+    here = config_folder(source_with_config(OPEN)) / first.name
     here.write_bytes(first.read_bytes())
-    assert files_of(card(OPEN)) == (1000, first.stat().st_size)
+    assert files_of(source_with_config(OPEN)) == (1000, first.stat().st_size)
 
 
 def test_what_is_fetched_is_here_and_the_hub_is_not_asked_for_it_again(hub):
     first_layers(OPEN, 2)
     sent = hub.sent
-    missing, here = files_of(card(OPEN), 2)
+    missing, here = files_of(source_with_config(OPEN), 2)
     assert missing == 0 < here
     assert hub.sent == sent
-    assert files_of(card(OPEN))[0] > 0 < files_of(card(OPEN), 3)[0]
+    assert (
+        files_of(source_with_config(OPEN))[0]
+        > 0
+        < files_of(source_with_config(OPEN), 3)[0]
+    )
 
     snapshot(OPEN)
     sent = hub.sent
     hub.gated[OPEN] = 403
     for layers in (math.inf, 3):
-        missing, here = files_of(card(OPEN), layers)
+        missing, here = files_of(source_with_config(OPEN), layers)
         assert missing == 0 < here
     assert hub.sent == sent
 
@@ -73,22 +85,22 @@ def test_what_is_fetched_is_here_and_the_hub_is_not_asked_for_it_again(hub):
 def test_a_gguf_file_is_here_as_it_is(tmp_path):
     file = tmp_path / "own.gguf"
     file.write_bytes(b"GGUF" + b"x" * 596)
-    assert files_of(card(str(file))) == (0, 600)
+    assert files_of(source_with_config(str(file))) == (0, 600)
 
 
 def test_pickles_are_refused_on_the_hub_and_in_a_folder(hub, refused):
     folder = hub.root / OPEN
-    files_of(card(str(folder)))
+    files_of(source_with_config(str(folder)))
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     for spec in (OPEN, str(folder)):
-        assert "safetensors" in refused(files_of, card(spec))
+        assert "safetensors" in refused(files_of, source_with_config(spec))
 
 
 def test_a_hub_that_stays_silent_is_given_up_in_seconds(hub, monkeypatch, refused):
-    card(OPEN)  # that a config is here says nothing of weights
+    source_with_config(OPEN)  # that a config is here says nothing of weights
     with socket.create_server(("127.0.0.1", 0)) as silent:
         point_at(f"http://127.0.0.1:{silent.getsockname()[1]}", monkeypatch)
         begun = time.monotonic()
-        message = refused(lambda: files_of(card(OPEN)))
+        message = refused(lambda: files_of(source_with_config(OPEN)))
     assert message.startswith(f"{OPEN}: cannot be downloaded, http")
     assert time.monotonic() < begun + 3 * HUB_SECONDS

@@ -15,8 +15,8 @@ from lib import evaluation, paths
 from lib.__main__ import main
 from lib.evaluation import sample_scores
 from lib.measurement.run import measure
-from lib.models.names import card
-from lib.plan import as_text, fetch, make_plan, model_sizes, summary, tasks
+from lib.models.names import source_with_config
+from lib.plan import as_text, downloads, make_plan, model_sizes, summary, tasks
 from lib.plan.model_sizes import shape_of
 from lib.profiles import load_profile
 
@@ -187,13 +187,13 @@ def test_where_first_layers_are_enough_they_alone_are_fetched(hub, small):
     planned = make_plan(small, parts=["tokens"])
     (need,) = planned.needs
     assert need.layers == 2
-    shape = shape_of(card(OPEN))
+    shape = shape_of(source_with_config(OPEN))
     assert need.to_fetch == 2 * (shape.embedding + 2 * shape.layer)
     (whole,) = make_plan(small, parts=["tokens", "main"]).needs
     assert whole.layers == tasks.ALL_LAYERS
-    assert len(list(fetch(planned))) == 1
+    assert len(list(downloads(planned))) == 1
     assert need.to_fetch < hub.sent_weights < whole.to_fetch
-    assert not list(fetch(make_plan(small, parts=["tokens"])))
+    assert not list(downloads(make_plan(small, parts=["tokens"])))
 
 
 @pytest.mark.parametrize("command", ["reproduce", "plan", "fetch"])
