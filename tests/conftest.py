@@ -1,5 +1,5 @@
-"""What every test stands on: a fixed seed, no window, the demo model once, a checkpoint
-of a megabyte, and a way to say what is refused.
+"""Fixtures and settings of all tests: a fixed seed, figures without a window, the demo
+model (loaded once), a checkpoint of a megabyte, and `refused`, which checks errors.
 """
 
 import gc
@@ -29,16 +29,16 @@ LONGEST = (
 
 
 def pytest_collection_modifyitems(items):
-    """Begin with the files that take longest, so that two workers end at about the same
+    """Run the slowest files first, so that parallel workers end at about the same
     time.
     """
-    order = {name: place for place, name in enumerate(LONGEST)}
+    order = {name: rank for rank, name in enumerate(LONGEST)}
     items.sort(key=lambda item: order.get(item.path.stem, len(LONGEST)))
 
 
 def pytest_collection_finish():
-    """Let no later collection of garbage go through what is imported by now: models
-    that are let go of are collected hundreds of times.
+    """Exclude everything that is imported by now from garbage collection, which the
+    tests trigger hundreds of times when they drop a model.
     """
     gc.freeze()
 
@@ -61,22 +61,24 @@ ON_A_GPU = [
     ]
 )
 def device(request):
-    """Where a test runs: on a GPU, and on a CPU too, so that its lines are tried where
-    there is none.
+    """The device that a test runs on: a GPU and, so that its code is also tried on
+    machines without a GPU, the CPU.
     """
     return request.param
 
 
 @pytest.fixture(scope="session")
 def demo():
-    """The demo model, whole; converting it takes half a minute, once per machine."""
+    """The demo model with all layers; its conversion takes half a minute once per
+    machine.
+    """
     return load("demo", device="cpu")
 
 
 @pytest.fixture(scope="session")
 def tiny_llama(tmp_path_factory):
-    """A folder, to be left as it is, with a random Llama of three layers that speaks
-    through the demo's tokenizer.
+    """A folder with a random Llama of three layers and the demo model's tokenizer. All
+    tests share it, so none may change it: see tiny_checkpoint.
     """
     tokenizer = AutoTokenizer.from_pretrained(converted(resolve("demo"), "float32"))
     config = LlamaConfig(
@@ -99,13 +101,15 @@ def tiny_llama(tmp_path_factory):
 
 @pytest.fixture
 def tiny_checkpoint(tmp_path, tiny_llama):
-    """A copy of it that a test may alter."""
+    """A copy of tiny_llama that a test may change."""
     return shutil.copytree(tiny_llama, tmp_path / tiny_llama.name)
 
 
 @pytest.fixture
 def refused():
-    """Call a function, which must raise an InputError of one line, and return it."""
+    """A function that calls another one, which must raise an InputError of one line,
+    and returns its message.
+    """
 
     def call(function, *args, **options):
         with pytest.raises(InputError) as caught:

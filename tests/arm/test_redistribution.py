@@ -1,5 +1,5 @@
-"""ARM: the pure function against its definition; the hook changes one layer, row by
-row, and leaves.
+"""ARM (activation redistribution): the pure function against its definition, and the
+hook, which changes one layer row by row until it is removed.
 """
 
 from typing import get_args
@@ -19,7 +19,7 @@ from lib.arm.settings import Arm, Mode, parse_arm
 
 
 def by_definition(x, draws, c, p1, mode, fraction):
-    """What ARM makes of the numbers (n,) that share their statistics."""
+    """Return the numbers (n,) after ARM; they share median, deviation and extremes."""
 
     def median(values):
         return np.quantile(values, 0.5, method="lower")
@@ -31,7 +31,7 @@ def by_definition(x, draws, c, p1, mode, fraction):
     count = np.clip(near.sum(), least, most)
     bound = np.sort(sizes)[count - 1] if count else -1
     chosen = sizes <= bound
-    if chosen.sum() > most:  # of equal magnitudes all move or none
+    if chosen.sum() > most:  # equal magnitudes are all moved, or none of them is
         chosen = sizes < bound
     high = np.maximum(np.quantile(x, p1 / 100, method="lower"), 0)
     low = np.minimum(x.min(), 0)
@@ -60,10 +60,10 @@ OPTIONS = {
         {name: st.sampled_from(values) for name, values in OPTIONS.items()}
     ),
 )
-def test_redistribution_is_its_definition(
+def test_redistribution_equals_its_definition(
     dtype, shape, seed, about, statistics, options
 ):
-    # Quarters: many are equal, many zero, and none within a rounding of a bound.
+    # Multiples of 1/4: many are equal or zero, and none is within rounding of a bound.
     quarters = (4 * np.random.default_rng(seed).normal(*about, shape)).round()
     x = quarters.astype("float32") / 4
     activations = torch.tensor(x, dtype=dtype)
@@ -85,10 +85,11 @@ def test_settings_are_read_from_a_condition():
     assert parse_arm("p1=95").over(base) == Arm(c=0.2, p1=95.0, fraction=0.1)
     everything = Arm(c=0.1, p1=95.0, mode="code", layer=2)
     assert parse_arm("c=0.1:p1=95:layer=2:mode=code").over(base) == everything
-    assert parse_arm("c=0.1").over(base) == Arm(c=0.1)  # a fraction would overrule it
+    # A fraction would take precedence over c, so giving c unsets it.
+    assert parse_arm("c=0.1").over(base) == Arm(c=0.1)
 
 
-# Settings, and what is said of them.
+# Settings as text, and a part of the error message.
 REFUSED = """
 d=1 | 'd=1': give c, p1
 c= | 'c=': give c, p1
@@ -104,17 +105,17 @@ c=1:c=2 | c is given twice
 
 
 @pytest.mark.parametrize("row", REFUSED.strip().splitlines())
-def test_settings_that_cannot_be_read_or_are_out_of_range_are_named(refused, row):
+def test_settings_that_are_unreadable_or_out_of_range_are_refused_by_name(refused, row):
     text, said = row.split(" | ")
     assert said in refused(parse_arm, text)
 
 
-def test_settings_given_to_the_function_are_checked_too(refused):
+def test_settings_passed_to_the_function_are_checked_too(refused):
     assert "c: must be" in refused(redistribute, torch.zeros(1, 1, 1), c=-0.1)
 
 
 def seen(model, ids, layer, **inputs):
-    """Return the activation of a layer in one forward."""
+    """Return the MLP activation of a layer in one forward pass."""
     activations = []
 
     def see(layer, gate, activation):
@@ -125,10 +126,10 @@ def seen(model, ids, layer, **inputs):
     return activations[0]
 
 
-# One without a gate is among them.
+# One of the families, opt, has an MLP without a gate.
 @pytest.mark.parametrize("family", ["llama", "qwen2", "gemma3_text", "opt"])
 @pytest.mark.parametrize("layer", [1, 3])
-def test_it_works_on_its_layer_of_any_family_alike_each_time_and_leaves(family, layer):
+def test_the_hook_changes_its_layer_equally_each_time_and_is_removed(family, layer):
     model = FAMILIES[family]().eval()
     ids = torch.randint(1, 32, (2, 12))
     before = seen(model, ids, layer)
@@ -144,7 +145,7 @@ def test_it_works_on_its_layer_of_any_family_alike_each_time_and_leaves(family, 
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
-def test_padding_on_either_side_counts_for_nothing_and_stays(side):
+def test_padding_on_either_side_is_ignored_and_unchanged(side):
     model = FAMILIES["llama"]()
     prompts = [torch.randint(1, 32, (length,)) for length in (5, 9, 7)]
     ids = pad_sequence(prompts, batch_first=True, padding_side=side)
@@ -159,7 +160,9 @@ def test_padding_on_either_side_counts_for_nothing_and_stays(side):
 
 
 @pytest.mark.parametrize(("mode", "calls"), [("text", 1), ("code", 4)])
-def test_text_changes_the_prompt_alone_and_code_every_step(mode, calls, monkeypatch):
+def test_mode_text_changes_only_the_prompt_and_mode_code_every_step(
+    mode, calls, monkeypatch
+):
     moving = Mock(side_effect=lambda x, **options: x)
     monkeypatch.setattr("lib.arm.redistribution.redistribute", moving)
     model = FAMILIES["llama"]()
@@ -191,8 +194,8 @@ def test_models_without_an_activation_are_refused_by_name(
     assert message in refused(activation_module, make(), layer)
 
 
-def test_order_statistics_are_the_places_of_a_sort():
+def test_order_statistics_equal_those_of_a_sort():
     values = torch.randn(3, 101, generator=torch.Generator().manual_seed(0))
-    places = [0, 1, 50, 99, 100]
-    found = torch.cat(order_statistics(values, places), 1)
-    assert torch.equal(found, values.sort().values[:, places])
+    ranks = [0, 1, 50, 99, 100]
+    found = torch.cat(order_statistics(values, ranks), 1)
+    assert torch.equal(found, values.sort().values[:, ranks])

@@ -1,4 +1,4 @@
-"""Tiny random models, whose weights tell heads apart and keep states near one."""
+"""Tiny random models, whose weights tell heads apart and keep hidden states near 1."""
 
 import pytest
 import torch
@@ -7,7 +7,7 @@ from families import FAMILIES, spread
 
 @pytest.fixture(params=FAMILIES, scope="module")
 def model(request):
-    """One of each family."""
+    """One model of each family."""
     torch.manual_seed(1)
     return spread(FAMILIES[request.param](), 0.15)
 
@@ -15,7 +15,7 @@ def model(request):
 @pytest.fixture
 def llama():
     """A Llama that a test may change: three layers, four heads, two key heads of width
-    8, room for 512 tokens.
+    8, a context of 512 tokens.
     """
     torch.manual_seed(1)
     return spread(FAMILIES["llama"](), 0.15)

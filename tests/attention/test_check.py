@@ -1,5 +1,5 @@
-"""The check at load: every family passes in every number format, and what is another
-attention is refused.
+"""The check of a loaded model: every supported family passes in every number format,
+and models that compute attention in another way are refused.
 """
 
 import pytest
@@ -24,8 +24,8 @@ def test_every_family_is_accepted_in_every_number_format(name):
 
 
 def test_large_scores_are_accepted(llama):
-    """As in Qwen2.5, whose biases make scores of hundreds: rounding them is not another
-    attention.
+    """Qwen2.5 has scores of hundreds because of its biases; the check must not take
+    their rounding for another attention.
     """
     for layer in llama.model.layers:
         layer.self_attn.q_proj.weight.data *= 400
@@ -51,14 +51,14 @@ DIFFERENT = {
 
 
 @pytest.mark.parametrize("name", DIFFERENT)
-def test_a_family_that_differs_is_refused_by_name(name):
+def test_a_family_with_other_attention_is_refused_by_name(name):
     with pytest.raises(
         InputError, match=f"model type {name} is not supported: {DIFFERENT[name]}"
     ):
         check_attention(of_type(name).eval())
 
 
-def test_masks_in_chunks_and_weights_of_nan_are_refused(llama, monkeypatch):
+def test_chunked_masks_and_weights_that_give_nan_are_refused(llama, monkeypatch):
     monkeypatch.setattr(
         "transformers.models.llama.modeling_llama.create_causal_mask",
         create_chunked_causal_mask,
@@ -66,7 +66,8 @@ def test_masks_in_chunks_and_weights_of_nan_are_refused(llama, monkeypatch):
     llama.config.attention_chunk_size = 4
     with pytest.raises(InputError, match="llama masks its attention in a way"):
         check_attention(llama)
-    llama.model.embed_tokens.weight.data[CHECK_TOKENS] = torch.inf  # of the last token
+    # The embedding of the last token of the check.
+    llama.model.embed_tokens.weight.data[CHECK_TOKENS] = torch.inf
     with pytest.raises(
         InputError, match="weights of this llama model give NaN or infinity"
     ):
@@ -82,15 +83,15 @@ UNSEEN = r"layers \[1, 2, 3\] have an unknown sliding window"
     [
         ({"scaling": 0.4}, 1, 1000, DTYPES, OFF),
         ({"sliding_window": 6}, 1, 1000, DTYPES, UNSEEN),
-        # One head is a little off.
+        # The output of one head differs by 0.5 %.
         ({}, 1.005, 1, [torch.float32], OFF),
     ],
 )
-def test_another_attention_is_refused_beside_a_large_residual(
+def test_wrong_attention_is_refused_even_with_a_large_residual_stream(
     llama, monkeypatch, changes, factor, residual, dtypes, message
 ):
-    """A wrong attention hides in a hidden state of thousands; its own output gives it
-    away.
+    """The check must compare the output of attention: in a hidden state of thousands a
+    wrong attention would be lost in the rounding.
     """
     spread(llama).model.embed_tokens.weight.data *= residual
     kernel = function._attend
@@ -110,7 +111,7 @@ def test_another_attention_is_refused_beside_a_large_residual(
 def test_attention_that_gives_nan_in_a_later_layer_is_refused(
     llama, monkeypatch, calls
 ):
-    """Also if the layer calls its attention again, and that call gives no NaN."""
+    """This also holds if the layer calls its attention again without NaN."""
     layer = llama.model.layers[1]
     forward = layer.forward
     layer.forward = lambda *args, **options: [

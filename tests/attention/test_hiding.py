@@ -1,5 +1,5 @@
-"""Hiding inserted tokens, on tiny random models of every family, against masks made by
-hand in eager attention.
+"""Hiding inserted tokens from later ones, on tiny random models of every family,
+compared with masks made by hand in eager attention.
 """
 
 import pytest
@@ -26,7 +26,9 @@ def same(actual, expected):
 
 
 def cut_by_hand(visible=slice(0, 0)):
-    """Which keys (20, 20) later queries lack: those of the span but the visible."""
+    """Return the mask (query, key) of hidden pairs, (20, 20): queries after SPAN and
+    keys in SPAN that are not visible.
+    """
     position = torch.arange(20)
     is_later = position[:, None] >= SPAN.stop
     is_inserted = (position >= SPAN.start) & (position < SPAN.stop)
@@ -35,7 +37,7 @@ def cut_by_hand(visible=slice(0, 0)):
 
 
 @pytest.mark.parametrize("hidden", [(), (1,), (2, 3), EVERY_LAYER], ids=str)
-def test_equals_a_mask_made_by_hand(model, hidden):
+def test_hiding_a_span_equals_a_mask_made_by_hand(model, hidden):
     ids = torch.randint(3, 97, (20,))
     with hiding(model, [SPAN], hidden=hidden):
         by_module = states(model, ids)
@@ -44,7 +46,7 @@ def test_equals_a_mask_made_by_hand(model, hidden):
 
 
 @pytest.mark.parametrize("visible", [slice(4, 5), slice(5, 7), slice(8, 9)], ids=str)
-def test_some_tokens_stay_visible_as_in_a_mask_made_by_hand(model, visible):
+def test_hiding_all_but_some_tokens_equals_a_mask_made_by_hand(model, visible):
     ids = torch.randint(3, 97, (20,))
     with hiding(model, [SPAN], hidden=EVERY_LAYER, visible=[visible]):
         by_module = states(model, ids)
@@ -59,7 +61,7 @@ def test_a_span_that_is_visible_in_full_is_not_hidden(model):
     same(shown, states(model, ids))
 
 
-def test_each_row_has_a_span_of_its_own_and_a_cache_may_hold_the_beginning(llama):
+def test_each_row_hides_another_span_and_a_cached_prefix_changes_nothing(llama):
     spans = [slice(4, 9), slice(6, 7)]
     ids = torch.randint(3, 97, (2, 20))
     ids[1, :5] = ids[0, :5]
@@ -75,7 +77,7 @@ def test_each_row_has_a_span_of_its_own_and_a_cache_may_hold_the_beginning(llama
     same(together, torch.stack(expected))
 
 
-def test_what_is_hidden_or_silent_gives_nothing_and_leaves_others_what_they_had(llama):
+def test_hidden_and_silent_tokens_receive_no_attention_and_others_are_unchanged(llama):
     ids = torch.randint(3, 97, (20,))
     (before,) = received_attention(llama, ids, [1])[0]
     with hiding(llama, [SPAN], hidden=[2], silent=[1]):

@@ -1,4 +1,4 @@
-"""How many kernels extraction launches on a GPU, counted without one."""
+"""The number of kernels that measuring received attention launches on a GPU."""
 
 import pytest
 import torch
@@ -7,7 +7,7 @@ from transformers import AutoModelForCausalLM, LlamaConfig
 
 from lib.attention.received import received_attention
 
-# Before masks were made once and columns added in place it was 191.
+# With a mask per block and columns added out of place it would be 191.
 MOST_PER_LAYER = 110
 
 
@@ -33,5 +33,5 @@ def test_a_layer_of_extraction_launches_few_kernels(dtype):
     few, more = launches(2, dtype), launches(4, dtype)
     of_a_layer = (more.total() - few.total()) / 2
     assert of_a_layer <= MOST_PER_LAYER
-    # Each layer's queries go in several blocks, half of whose keys are hidden.
+    # Each layer computes its queries in six blocks, with two products each.
     assert more["aten.bmm"] - few["aten.bmm"] == 2 * 2 * 6

@@ -1,5 +1,5 @@
-"""Received attention against transformers' eager attention, on tiny random models of
-each family and on a real one.
+"""Received attention compared with transformers' eager attention, on tiny random models
+of each family and on real models.
 """
 
 from types import SimpleNamespace
@@ -22,7 +22,7 @@ def same(actual, expected):
     torch.testing.assert_close(actual, expected, rtol=0, atol=1e-5, equal_nan=True)
 
 
-def test_each_prompt_of_a_padded_batch_equals_eager_whole_and_in_blocks(
+def test_each_prompt_of_a_padded_batch_equals_eager_attention_in_one_or_many_blocks(
     model, monkeypatch
 ):
     prompts = [torch.randint(1, 97, (n,)) for n in (53, 17, 2)]
@@ -52,7 +52,7 @@ def test_a_real_model_equals_its_own_eager_attention(spec):
     same(received_attention(loaded.model, ids)[0], expected)
 
 
-def test_layers_come_in_the_order_asked_for_and_nothing_runs_after_the_last(llama):
+def test_layers_come_in_the_requested_order_and_none_runs_after_the_last(llama):
     ids = torch.randint(1, 97, (20,))
     expected = received(matrices(llama, ids))
     same(received_attention(llama, ids, layers=[3, 1])[0], expected[[2, 0]])
@@ -66,7 +66,7 @@ def test_layers_come_in_the_order_asked_for_and_nothing_runs_after_the_last(llam
 @pytest.mark.parametrize(
     "name", ["llama", "deepseek_v3", "gemma3-multimodal", "gpt_oss"]
 )
-def test_kept_outputs_are_what_the_output_projection_gets(name):
+def test_observed_outputs_are_the_inputs_of_the_output_projection(name):
     model = spread(FAMILIES[name]())
     decoder = model.get_decoder()
     projected = []
@@ -81,7 +81,7 @@ def test_kept_outputs_are_what_the_output_projection_gets(name):
     outputs = [output.flatten(2) for output in observation.outputs]
     torch.testing.assert_close(outputs, projected[:3], rtol=1e-4, atol=1e-4)
     assert [values.shape[::2] for values in observation.values] == [(1, 12)] * 3
-    # Only where they are asked for: of every layer of a 1.5B they are a gigabyte.
+    # Outputs are kept on request only: all layers of a 1.5B model take a gigabyte.
     assert not observe(model, ids, [1], values=True).outputs
 
 
@@ -104,14 +104,14 @@ def test_impossible_requests_are_refused(llama, refused, tokens, options, messag
     assert message in refused(received_attention, llama, ids, **options)
 
 
-def test_what_a_model_passes_and_this_attention_lacks_is_refused(refused):
+def test_an_unsupported_argument_of_attention_is_refused(refused):
     given = torch.nn.Identity(), *[torch.zeros(1, 4, 3, 8)] * 3, None
     message = refused(function._attend, *given, position_bias=1)
     assert message.startswith("Identity uses position_bias")
 
 
 @pytest.mark.parametrize("family", ["llama", "gemma3-local-and-global"])
-def test_uniform_attention_is_what_a_model_with_equal_scores_gives(family):
+def test_uniform_attention_equals_that_of_a_model_with_equal_scores(family):
     model = FAMILIES[family]()
     for layer in model.model.layers:
         layer.self_attn.q_proj.weight.data.zero_()
@@ -128,15 +128,17 @@ LENGTHS = torch.tensor([11, 3, 7, 0])
 
 
 def step_by_hand(query, key, value, softcap=None, sliding_window=12, s_aux=None):
-    """Return (B, H, D) of a step in float64: each row has one query at its length."""
+    """Return the attention output (B, H, D) of one decoding step, computed in float64;
+    the query of each row is the token at position LENGTHS.
+    """
     key = key.double().repeat_interleave(3, 1)
     value = value.double().repeat_interleave(3, 1)
     scores = torch.einsum("bhqd,bhkd->bhk", query.double(), key)
     if softcap:
         scores = torch.tanh(scores / softcap) * softcap
-    places = torch.arange(12)
+    positions = torch.arange(12)
     last = LENGTHS[:, None, None]
-    hidden = (places > last) | (places <= last - sliding_window)
+    hidden = (positions > last) | (positions <= last - sliding_window)
     scores = scores.masked_fill(hidden, -torch.inf)
     sink = torch.full((6,), -torch.inf) if s_aux is None else s_aux
     sink = sink.double().expand(4, 6)[..., None]
@@ -152,7 +154,7 @@ def step_by_hand(query, key, value, softcap=None, sliding_window=12, s_aux=None)
     "dtype, tolerance",
     [(torch.float32, 1e-5), (torch.bfloat16, 1e-2), (torch.float16, 2e-3)],
 )
-def test_a_step_of_generation_keeps_the_differences_of_scores_in_the_hundred_thousands(
+def test_a_decoding_step_is_accurate_with_scores_in_the_hundred_thousands(
     dtype, tolerance, ingredients
 ):
     query = (torch.randn(4, 6, 1, 8) + COMMON).to(dtype)

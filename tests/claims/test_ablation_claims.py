@@ -1,5 +1,5 @@
-"""Claims on ablations and on several sampled answers: their numbers, and why there are
-none.
+"""Claims on ablations and on several sampled answers: their numbers, and the reasons if
+they cannot be tested.
 """
 
 import numpy as np
@@ -13,8 +13,8 @@ PROBLEMS = 30
 
 
 def ablations(entropy=(0, 0, 0, 0), **shifts):
-    """Scores under none, and under conditions that shift log p by so many nats, and
-    the entropy in each window, by about as much in every problem.
+    """Return evidence in which each condition shifts the log-likelihood of every
+    problem by about so many nats, and the entropy of each window by about `entropy`.
     """
     rows = []
     for name, shift in {"none": 0.0, **shifts}.items():
@@ -45,7 +45,7 @@ def test_a_contrast_whose_conditions_were_not_scored_is_not_tested():
     assert (verdict.n, verdict.reason) == (0, reason)
 
 
-def test_entropy_is_that_of_the_tokens_that_a_claim_names():
+def test_a_claim_on_entropy_uses_the_token_window_that_it_names():
     raised_first = ablations(entropy=(0.5, 0, 0, 0.1), mless=0.0)
     verdict = verdict_on("branching-first-token", raised_first)
     assert verdict.verdict == "supported"
@@ -65,7 +65,9 @@ def test_solutions_that_end_before_a_window_are_left_out_of_it():
 
 
 def drawn(right_under_mless):
-    """Two samples of each problem under each prompt; under none the first is right."""
+    """Return two samples of each problem under each prompt; under none the first one is
+    right.
+    """
     rows = []
     for i in range(PROBLEMS):
         for condition in ("none", "mless"):
@@ -81,7 +83,7 @@ def drawn(right_under_mless):
 @pytest.mark.parametrize(
     "right, points", [((True, True), 0), ((False, True), 0), ((False, False), -100)]
 )
-def test_pass_at_2_asks_for_one_right_answer_of_two(right, points):
+def test_pass_at_2_requires_one_right_answer_of_two(right, points):
     verdict = verdict_on("branching-pass-2", drawn(right))
     assert verdict.effect == points
 

@@ -1,4 +1,4 @@
-"""The rule that decides, on parts whose numbers are known."""
+"""The decision rule of claims, on parts whose verdicts are known."""
 
 import numpy as np
 import pytest
@@ -16,23 +16,24 @@ def parts(*values):
     return {str(index): (part,) for index, part in enumerate(values)}
 
 
-# Parts, the verdict, the part that decides, and the digits of those that hold or are
-# refuted.
+# Each row: the parts, the verdict, the part that decides, the parts that hold, and the
+# parts that are refuted.
 DECISIONS = [
     ([FOR, FOR - 3.5], "supported", "1", "01", ""),
     ([FOR, OPEN], "undecided", "1", "0", ""),
     ([FOR, AGAINST, OPEN], "in part", "1", "0", "1"),
     ([OPEN, AGAINST], "contradicted", "1", "", "1"),
     ([AGAINST, 3 * AGAINST], "contradicted", "0", "", "01"),
-    # What never varies decides without an interval, if there is enough of it.
+    # Constant values decide without an interval, if there are enough of them.
     ([np.full(ENOUGH, -1.0)], "contradicted", "0", "", "0"),
     ([np.full(30, 8 / 9) + 1e-16 * np.arange(30)], "supported", "0", "0", ""),
     ([np.zeros(30)], "undecided", "0", "", ""),
-    # What is known of too few problems is shown, however clear the other part is.
+    # A part with too few problems decides, and keeps the verdict undecided, however
+    # clear the other part is.
     ([CLEAR_BUT_FEW, np.ones(100)], "undecided", "0", "", ""),
     ([3 * AGAINST, CLEAR_BUT_FEW], "undecided", "1", "", ""),
-    # Of parts that are equal but for rounding, or infinitely far inside, the first
-    # decides.
+    # Of parts that differ only by rounding, or that are infinitely far inside the
+    # range, the first decides.
     ([(1 + 1e-5) * FOR, FOR], "supported", "0", "01", ""),
     ([np.ones(20)] * 2, "supported", "0", "01", ""),
     ([AGAINST, np.full(24, -1.0)], "contradicted", "1", "", "01"),
@@ -48,13 +49,14 @@ def test_a_verdict_names_the_part_that_decides_and_those_that_hold_or_are_refute
     assert (decision.holds, decision.refuted) == (list(holds), list(refuted))
 
 
-def test_templates_decide_as_one_problem_each_would_and_problems_are_enough():
+def test_a_verdict_is_clustered_by_template_but_needs_only_enough_problems():
     values = 0.6 + np.linspace(-1.5, 1.5, 10)
     ids = [f"embedded/{index // 4}/{index}" for index in range(40)]
     templates = decide({"": (values.repeat(4), ids)}, low=0)
     assert templates.verdict == "undecided"
     assert templates.interval.low == pytest.approx(interval(values).low)
-    # As 40 independent problems they would decide, and so do clearer ones.
+    # As 40 independent problems the values would decide; clearer values decide even
+    # by template.
     assert decide(parts(values.repeat(4)), low=0).verdict == "supported"
     clear = values.repeat(4) + 1
     assert decide({"": (clear, ids)}, low=0).verdict == "supported"
@@ -69,10 +71,11 @@ def test_a_verdict_against_one_of_several_parts_is_corrected_for_their_number():
 
     p = p_value(single, high=0)
     assert p_value(four, high=0) == pytest.approx(4 * p)
-    assert p_value(four, low=0) == p  # in favour all must be shown, none is chosen
+    # Support needs every part, so no part is selected and nothing is corrected.
+    assert p_value(four, low=0) == p
 
 
-def test_p_is_that_of_the_part_which_surely_holds_least():
+def test_the_p_value_is_that_of_the_weakest_part():
     weak = FOR - 4.7
     of_weak = p_value(parts(weak), low=0)
     assert p_value(parts(FOR), low=0) < 0.001 < of_weak < 0.05

@@ -1,4 +1,6 @@
-"""What a profile knows of each model, and the verdicts on what is stored."""
+"""The evidence that a profile has on each model, and the verdicts on stored
+evidence.
+"""
 
 import pandas as pd
 import pytest
@@ -11,7 +13,7 @@ from lib.figures.tables import csv_of, still_says
 from lib.profiles import load_profile
 
 
-def test_the_families_are_judged_as_their_table_has_it(tmp_path, monkeypatch):
+def test_verdicts_on_the_families_equal_their_stored_table(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
     verdicts = judge(load_claims(), gather(load_profile("families")))
     kept = paths.DATA / "families" / "verdicts.csv"
@@ -26,7 +28,7 @@ def test_the_families_are_judged_as_their_table_has_it(tmp_path, monkeypatch):
         ({"format": "chat", "elicit": False}, False),
     ],
 )
-def test_answers_are_unaided_where_the_model_writes_them_itself(changes, unaided):
+def test_answers_are_unaided_only_in_plain_format_without_elicitation(changes, unaided):
     profile = load_profile("demo")
     accuracy = profile.accuracy.model_copy(update=changes)
     profile = profile.model_copy(update={"accuracy": accuracy})
@@ -35,7 +37,7 @@ def test_answers_are_unaided_where_the_model_writes_them_itself(changes, unaided
     assert evidence["m"]["answers"].plain.all() == unaided
 
 
-def test_each_model_has_what_is_at_hand_of_it():
+def test_evidence_is_grouped_by_model():
     table = answers(none=right(2))["answers"]
     scores = pd.DataFrame({"model": ["m", "b"], "nats": [-1.0, -2.0]})
     measured = {"a": "arrays", "m": "others"}

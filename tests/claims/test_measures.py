@@ -1,5 +1,5 @@
-"""The claims file, and the numbers behind claims on answers that are worked out here;
-test_gathering judges what is stored.
+"""The claims file, and the numbers of claims on evidence made by hand; test_gathering
+judges the stored evidence.
 """
 
 import numpy as np
@@ -53,7 +53,7 @@ WITHOUT_ID = {name: value for name, value in ENTRY.items() if name != "id"}
         ("- a list", "no list of claims"),
     ],
 )
-def test_a_claim_that_makes_no_sense_is_named(tmp_path, entries, named):
+def test_an_invalid_claim_is_refused_by_name(tmp_path, entries, named):
     path = tmp_path / "claims.yaml"
     is_text = isinstance(entries, str)
     path.write_text(entries if is_text else yaml.safe_dump({"claims": entries}))
@@ -61,7 +61,7 @@ def test_a_claim_that_makes_no_sense_is_named(tmp_path, entries, named):
         load_claims(path)
 
 
-def test_later_layers_are_averaged_where_a_problem_went_through_them():
+def test_later_layers_are_averaged_over_the_problems_that_reached_them():
     went_deeper = np.arange(30)[:, None] < 24
     lam = np.ones((30, 6, 2))
     for layer, ratio in ((5, 1.1), (6, 1.3)):
@@ -71,14 +71,14 @@ def test_later_layers_are_averaged_where_a_problem_went_through_them():
     assert row.estimate.effect == pytest.approx(1.2)
 
 
-def test_layers_are_compared_with_the_first_by_their_numbers():
+def test_later_layers_are_compared_with_layer_1_by_their_differences():
     lam = np.ones((30, 3, 2)) * [[0.5], [0.8], [0.9]]
     values = values_of(CLAIMS["layer-1-most"], lambdas(lam, 30, layers=3))[0]
     differences = values.mean("problem").values
     assert differences == pytest.approx([0.3, 0.4])
 
 
-def test_each_variable_of_a_claim_has_its_numbers():
+def test_a_claim_on_two_variables_has_values_for_each():
     arguments = {"of": ["lambda", "mass"], "at": {"condition": "mless", "layer": 1}}
     claim = CLAIMS["dilution"].model_copy(update={"arguments": arguments})
     evidence = lambdas(0.5)
@@ -87,7 +87,7 @@ def test_each_variable_of_a_claim_has_its_numbers():
     assert means.tolist() == [[0.5, 2]]
 
 
-def test_accuracies_are_compared_over_the_problems_of_a_part_that_both_answered():
+def test_accuracies_are_compared_on_problems_of_a_part_answered_under_both_conditions():
     under_mless = right(5, 10) + right(20, 20)
     evidence = answers(none=right(10, 40), mless=under_mless)
     of_another_part = answers("fillers", none=right(40, 40), mless=right(0, 40))
@@ -97,7 +97,7 @@ def test_accuracies_are_compared_over_the_problems_of_a_part_that_both_answered(
     assert row.estimate.effect == pytest.approx(100 * (20 - 5) / 30)
 
 
-def test_a_share_has_the_exact_interval_where_the_model_writes_its_answer_itself_once():
+def test_a_share_of_single_unaided_answers_has_the_exact_interval():
     once = answers("fillers", mless_end=right(2))
     estimate = verdict_on("position-end", once).estimate
     shown = estimate.effect, estimate.low, estimate.high
@@ -117,11 +117,11 @@ def test_a_share_has_the_exact_interval_where_the_model_writes_its_answer_itself
     assert 0 < row.estimate.low != pytest.approx(100 * low)
 
 
-def test_samples_are_compared_by_pass_at_3_and_by_their_words():
-    # Of four samples: pass@3 of 1, 1, 3/4 and 0.
+def test_samples_are_compared_by_pass_at_3_and_by_distinct_word_pairs():
+    # With four samples each, pass@3 of these problems is 1, 1, 3/4 and 0.
     solved = ["1111", "1100", "1000", "0000"] * 6
     sampled = answers("sampling", none=["0000"] * 24, arm=solved)
-    # Under arm all pairs of words differ, else one of four does.
+    # Under arm the four samples have four distinct pairs of words, under none one.
     same, different = ["a b"] * 4, ["a b", "b c", "c d", "d a"]
     sampled["answers"]["response"] = same * 24 + different * 24
     values = values_of(CLAIMS["arm-diversity"], sampled)[0]
@@ -142,8 +142,8 @@ def test_pass_at_3_needs_three_samples_and_no_more():
     assert row.estimate.effect == 100
 
 
-def test_the_best_of_many_settings_is_held_against_what_choosing_gives():
-    # It is sought among the problems that all settings answered.
+def test_the_best_of_many_settings_is_compared_with_the_best_by_chance():
+    # The best setting is chosen on the problems that have answers under all settings.
     settings = {"a": right(15, 40), "b": right(30, 30), "c": right(0, 40)}
     evidence = answers("arm_map", none=right(10, 40), **settings)
     row = verdict_on("arm-peak", evidence)
@@ -166,8 +166,10 @@ def test_the_best_of_many_settings_is_held_against_what_choosing_gives():
         ("0110" * 7 + "01", "undecided"),
     ],
 )
-def test_the_control_of_right_answers_is_the_area_under_the_curve(solved, verdict):
-    # The likelihood of the problems' solutions rises with their number.
+def test_likelihood_and_right_answers_are_compared_by_the_area_under_the_roc_curve(
+    solved, verdict
+):
+    # The log-likelihood of the solution rises from each problem to the next.
     evidence = answers(none=solved) | {"scores": scores()}
     judged = verdict_on("likelihood-right", evidence)
     likely = np.arange(30)
@@ -178,7 +180,7 @@ def test_the_control_of_right_answers_is_the_area_under_the_curve(solved, verdic
     assert (judged.verdict, judged.n) == (verdict, 30)
 
 
-def test_solutions_are_compared_by_token_and_halves_of_answers_are_not_solved():
+def test_solutions_are_compared_per_token_and_half_right_problems_are_not_solved():
     known = scores(n=20)
     known["nats"] = [-50.0] * 10 + [-100.0] * 10
     evidence = answers(none=["11"] * 10 + ["10"] * 10) | {"scores": known}
@@ -187,7 +189,7 @@ def test_solutions_are_compared_by_token_and_halves_of_answers_are_not_solved():
         assert verdict_on("likelihood-right", evidence).estimate.effect == area
 
 
-def test_an_area_needs_solved_problems_and_others():
+def test_an_area_under_the_roc_curve_needs_solved_and_unsolved_problems():
     judged = verdict_on(
         "likelihood-right", answers(none=right(30, 30)) | {"scores": scores()}
     )
@@ -195,7 +197,7 @@ def test_an_area_needs_solved_problems_and_others():
 
 
 @pytest.mark.parametrize("name", CLAIMS)
-def test_what_cannot_be_tested_says_why(name):
+def test_a_claim_without_evidence_is_not_tested_and_says_why(name):
     row = verdict_on(name, {})
     assert (row.verdict, row.n, row.word) == ("undecided", 0, "not tested")
     assert row.reason.startswith("the profile")
@@ -209,7 +211,7 @@ def test_the_papers_number_is_that_of_the_model_or_of_the_first_of_its_family():
     assert claim.reported("gemma-1B") == (None, None)
 
 
-# Measured of problems 3 and 28 of forty, which are of one template.
+# Only problems 3 and 28 of the forty have a number; they share a template.
 OF_ONE_TEMPLATE = np.where(np.arange(40) % 25 == 3, 0.5, np.nan)[:, None, None]
 
 
@@ -237,7 +239,7 @@ def test_a_layer_that_was_not_measured_and_too_few_problems_are_named(
     ("lacking", "heads"),
     [(0, ""), (1, " (1 to 2 of 2 heads)"), (40, " (1 of 2 heads)")],
 )
-def test_layers_are_compared_over_the_heads_that_have_a_number_in_both(lacking, heads):
+def test_layers_are_compared_over_the_heads_measured_in_both(lacking, heads):
     numbers = np.ones((1, 3, 40, 3, 2))
     numbers[..., 1, 0] = 1.5  # the first head in layer 2
     numbers[..., 1, 1] = 4.0

@@ -1,4 +1,6 @@
-"""Claims on weighted pass rates: their numbers, and why there are none."""
+"""Claims on importance-weighted pass rates: their numbers, and the reasons if they
+cannot be tested.
+"""
 
 import numpy as np
 import pandas as pd
@@ -13,7 +15,9 @@ CLAIM = "points-slashes"
 
 @pytest.fixture
 def draws():
-    """Sixty problems with two right answers of four, hardly likelier under mless."""
+    """Sixty problems with two right answers of four, whose log-likelihoods differ
+    little between the prompts.
+    """
     rng = np.random.default_rng(0)
     draws = pd.DataFrame({"drawn_under": HALVES * 60, "right": [True, False] * 120})
     draws["problem_id"] = np.repeat([f"p{i}" for i in range(60)], len(HALVES))
@@ -22,14 +26,14 @@ def draws():
     return draws.assign(model="tiny", finish_reason="stop")
 
 
-def test_a_verdict_rests_on_the_weighted_points(draws):
+def test_a_claim_on_pass_rates_is_judged_by_the_weighted_difference(draws):
     judged = verdict_on(CLAIM, {"draws": draws})
     points = checked_weighted_differences(draws, "mless", "none")
     assert judged.estimate.effect == pytest.approx(points.mean())
     assert judged.verdict == "undecided"
 
 
-def test_a_condition_that_nobody_scored_cannot_be_tested(draws):
+def test_a_claim_on_pass_rates_under_an_unscored_condition_is_not_tested(draws):
     gap = {"treatment": "mless", "reference": "gap"}
     judged = verdict_on(CLAIM, {"draws": draws}, arguments=gap)
     assert judged.reason == "no sampled answer is scored under gap"

@@ -1,4 +1,4 @@
-"""A verdict as an object: how it is judged on planted numbers, its row and its file."""
+"""A verdict as an object: its judgement on planted numbers, its row and its file."""
 
 from dataclasses import replace
 
@@ -27,9 +27,9 @@ NETWORKS = ("trained", "untrained 0", "untrained 1", "untrained 2", "uniform")
 
 
 def planted(*values):
-    """Return λ under slashes in each of NETWORKS, or in the trained one alone."""
+    """Return evidence in which λ has these means in the first networks of NETWORKS."""
     noise = np.random.default_rng(0).standard_normal((len(values), 1, 40, 1, 1))
-    noise = 0.02 * stats.zscore(noise, axis=2)  # their mean is 0 exactly
+    noise = 0.02 * stats.zscore(noise, axis=2)  # with a mean of exactly 0
     by_network = np.reshape(values, (-1, 1, 1, 1, 1))
     return lambdas(by_network + noise, networks=NETWORKS[: len(values)])
 
@@ -47,7 +47,7 @@ def test_each_untrained_network_is_judged_by_itself(untrained, verdict, specific
     control = judged.control
     assert (control.verdict, judged.specific) == (verdict, specific)
 
-    # The middle one is shown: nothing is averaged.
+    # The effect is that of the middle network, not the mean of the three.
     assert control.effect == pytest.approx(sorted(untrained)[1])
     assert control.low < min(untrained)
     assert control.high > max(untrained)
@@ -59,7 +59,7 @@ def test_a_table_of_no_verdicts_has_their_columns():
     assert {"id", "model", "unit", "effect", "n", "holds"} <= set(verdict_table([]))
 
 
-def test_without_a_verdict_or_a_control_nothing_is_said_of_training():
+def test_specificity_is_unknown_without_a_control_or_a_decided_verdict():
     alone = verdict_on("dilution", planted(0.6))
     assert (alone.control, alone.specific) == (None, None)
     undecided = verdict_on("dilution", planted(1, 0.5, 0.5, 0.5, 0.45))
@@ -67,14 +67,15 @@ def test_without_a_verdict_or_a_control_nothing_is_said_of_training():
     assert undecided.specific is None
 
 
-def test_verdicts_from_opposite_sides_are_not_shared():
+def test_contradictions_on_opposite_sides_of_a_range_make_a_verdict_specific():
     judged = verdict_on("dilution", planted(0.6, 1.3, 1.3, 1.3, 0.45), range=(0.9, 1.1))
     assert judged.verdict == judged.control.verdict == "contradicted"
     assert judged.specific
 
 
-def test_a_verdict_whose_p_is_small_but_not_when_corrected_is_lost():
-    # McNemar's exact test of 1 and 9 changed answers: p = 0.021, thrice that is 0.064.
+def test_a_verdict_that_is_significant_only_before_correction_is_marked():
+    # McNemar's exact test of 1 and 9 changed answers gives p = 0.021; three times that,
+    # for three claims, is 0.064.
     solved = right(0, 1) + right(28, 28) + right(0, 31)
     evidence = answers(none=right(20), mless=solved)
     alone = verdict_on("accuracy-mless", evidence)
@@ -86,8 +87,9 @@ def test_a_verdict_whose_p_is_small_but_not_when_corrected_is_lost():
         assert (each.survives, each.lost) == (False, True)
 
 
-def test_an_accuracys_interval_is_tangos_and_the_papers_gain_needs_so_many_problems():
-    # 10 lost and 12 gained of 60, of a model whose nearest of the paper gained 2.3.
+def test_an_accuracy_claim_has_tangos_interval_and_the_papers_gains_sample_size():
+    # Of 60 answers 10 become wrong and 12 right; the nearest model of the paper gained
+    # 2.3 points.
     solved = right(0, 10) + right(22, 50)
     evidence = answers(none=right(20), mless=solved)
     judged = verdict_on("accuracy-mless", evidence, model="Qwen2.5-Math-7B")
@@ -100,7 +102,7 @@ def test_an_accuracys_interval_is_tangos_and_the_papers_gain_needs_so_many_probl
     assert (stranger.paper, stranger.needed) == (None, None)
 
 
-def test_a_change_of_likelihood_is_told_as_a_share_of_the_worked_examples_gain():
+def test_a_change_in_log_likelihood_is_a_share_of_the_worked_examples_gain():
     rows = scores(mless=2, example=8)
     rows.loc[rows.condition == "mless", "nats"] += np.tile([-1.0, 1.0], 15)
     judged = verdict_on("likelihood-gain", {"scores": rows})
@@ -110,7 +112,7 @@ def test_a_change_of_likelihood_is_told_as_a_share_of_the_worked_examples_gain()
     assert share.n == judged.n
     assert verdict_on("likelihood-example", {"scores": rows}).of_example is None
 
-    # Of problems that have both, whatever the others changed by.
+    # Only problems that have both conditions count, whatever the others changed by.
     is_seen = rows.problem_id.isin(rows.problem_id.unique()[:24])
     fewer = rows[is_seen | (rows.condition != "example")].copy()
     fewer.loc[~is_seen & (rows.condition == "mless"), "nats"] += 100
@@ -118,7 +120,7 @@ def test_a_change_of_likelihood_is_told_as_a_share_of_the_worked_examples_gain()
     share = verdict_on("likelihood-gain", {"scores": fewer}).of_example
     assert (share.n, share.effect) == (22, pytest.approx(25, rel=0.01))
 
-    # Without a gain there is no scale.
+    # The share is undefined if the worked example gains nothing.
     harmful = rows.assign(nats=rows.nats - 20 * (rows.condition == "example"))
     for other in (rows[rows.condition != "example"], harmful):
         assert verdict_on("likelihood-gain", {"scores": other}).of_example is None
@@ -128,12 +130,15 @@ def test_a_change_of_likelihood_is_told_as_a_share_of_the_worked_examples_gain()
     ("evidence", "model"),
     [
         ({"other": {}, "m": planted(0.6)}, "m"),
-        # None can test it: the first that was asked, if any was.
+        # If no model can test the claim, the verdict is that of the first model with
+        # some evidence for it, or else of the first model.
         ({"other": {}, "m": planted(np.nan)}, "m"),
         ({"other": {}, "another": {}}, "other"),
     ],
 )
-def test_a_claim_is_told_of_a_model_that_can_test_it_or_was_asked(evidence, model):
+def test_a_claim_is_reported_for_models_that_can_test_it_or_else_for_one(
+    evidence, model
+):
     (judged,) = judge([CLAIMS["dilution"]], evidence)
     assert judged.model == model
     assert bool(judged.n) == (judged.reason is None) == (judged.effect is not None)
@@ -147,13 +152,13 @@ def test_a_claim_is_told_of_a_model_that_can_test_it_or_was_asked(evidence, mode
         (ENOUGH, "supported", True),
     ],
 )
-def test_a_verdict_stands_with_enough_problems(n, word, decided):
+def test_a_verdict_is_decided_only_with_enough_problems(n, word, decided):
     one = verdict(n=n, survives=False)
     assert (one.word, one.decided) == (word, decided)
     assert one.lost == decided
 
 
-def test_literal_claims_are_counted_as_they_stand():
+def test_totals_count_literal_claims_by_status():
     verdicts = [
         verdict("a", "m"),
         verdict("a", "n", survives=False),
@@ -178,39 +183,39 @@ def verdicts():
 
 @pytest.fixture
 def profile(tmp_path, monkeypatch):
-    """A profile whose results, and the repository's data, lie in the test's folder."""
+    """A profile whose results are in the test's folder, as is the repository's data."""
     profile = load_profile("demo")
     monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(paths, "DATA", tmp_path / "data")
     return profile
 
 
-def test_what_is_known_of_too_few_problems_survives_no_correction():
+def test_a_verdict_on_too_few_problems_is_never_significant():
     row = verdict_on("accuracy-mless", answers(none=right(0, 12), mless=right(12, 12)))
     assert row.p_holm < 0.01
     assert (row.verdict, row.survives) == ("undecided", False)
 
 
-def test_a_rule_is_written_after_the_numbers_of_models_that_were_seen():
+def test_a_claim_counts_as_written_after_the_numbers_of_models_that_it_lists():
     claim = CLAIMS["accuracy-mless"]
     (seen,) = claim.seen
     assert claim.written_for(seen) == "after"
     assert claim.written_for("another") == "before"
 
 
-def test_verdicts_are_written_for_people_and_read_again(profile, verdicts):
+def test_verdicts_are_written_as_readable_text_and_read_back(profile, verdicts):
     path = write_verdicts(profile, verdicts)
     assert "λ" in path.read_text(encoding="utf-8")
     assert read_verdicts(profile) == verdicts
 
 
-def test_the_repositorys_table_is_renewed_where_it_says_something_else(
+def test_the_repositorys_verdicts_are_rewritten_only_if_a_reader_would_see_a_change(
     tmp_path, profile, verdicts
 ):
     folder = tmp_path / "data" / "demo"
     kept, table = folder / "claims.json", folder / "verdicts.csv"
     write_verdicts(profile, verdicts)
-    assert not folder.exists()  # of a profile that the repository does not keep
+    assert not folder.exists()  # the repository has no data of this profile
 
     folder.mkdir(parents=True)
     kept.write_text("[]")
@@ -218,11 +223,13 @@ def test_the_repositorys_table_is_renewed_where_it_says_something_else(
     assert stored_verdicts("demo") == verdicts
     assert len(pd.read_csv(table)) == len(verdicts)
 
-    # The sixth digit is another processor's; a number that a reader sees is news.
-    for factor, news in ((1 + 1e-6, False), (1.5, True)):
+    # A change in the sixth digit, as between processors, leaves the files as they are;
+    # a change that a reader sees writes them again.
+    for factor, is_rewritten in ((1 + 1e-6, False), (1.5, True)):
         moved = [
             replace(row, effect=row.effect and factor * row.effect) for row in verdicts
         ]
         before = kept.read_bytes(), table.read_bytes()
         write_verdicts(profile, moved)
-        assert ((kept.read_bytes(), table.read_bytes()) != before) == news
+        after = kept.read_bytes(), table.read_bytes()
+        assert (after != before) == is_rewritten

@@ -1,6 +1,7 @@
-"""How often the claims' rule errs, on simulated numbers at the edge of a claimed range.
+"""The error rate of the decision rule on simulated numbers whose true mean is at the
+end of a claimed range, where both verdicts are wrong.
 
-There neither verdict is right. Of several parts, all lie at the edge.
+If a claim has several parts, the means of all of them are at the end.
 """
 
 from collections import Counter
@@ -19,18 +20,18 @@ from lib.statistics.prediction import roc_values
 
 PROBLEMS = 40
 SIMULATIONS = 200
-# Two standard errors of so many simulations are let through.
+# The observed rate may exceed the stated one by two standard errors.
 STANDARD_ERROR = np.sqrt(MAX_ERROR_RATE * (1 - MAX_ERROR_RATE) / SIMULATIONS)
 ALLOWED = MAX_ERROR_RATE + 2 * STANDARD_ERROR
 ALTERNATIVES = 13  # settings of ARM that the profiles compare
-# Of a claim none of whose parts is refuted in truth.
+# Wrong verdicts if no part of the claim is false.
 WRONG = ("contradicted", "in part")
 
 
 @dataclass(frozen=True)
 class Case:
-    """What is simulated: a kind of part, a function that draws it, and the end of the
-    range, at which the mean of what is drawn lies.
+    """A simulation: a kind of part, a function that draws its values, and their true
+    mean, which is the end of the claimed range.
     """
 
     kind: str
@@ -61,13 +62,13 @@ def right_or_wrong(share):
 
 
 def paired(changed, points=0):
-    """Draw differences of 100, 0 or -100 with that share of changed answers, in %, and
-    a mean of so many points.
+    """Return a function that draws differences of 100, 0 or -100 in which `changed` %
+    of the answers change and the mean is `points`.
     """
     better = (changed + points) / 2 / POINTS
     worse = (changed - points) / 2 / POINTS
-    chances = [better, 1 - better - worse, worse]
-    return lambda rng, n: POINTS * rng.choice([1.0, 0.0, -1.0], n, p=chances)
+    probabilities = [better, 1 - better - worse, worse]
+    return lambda rng, n: POINTS * rng.choice([1.0, 0.0, -1.0], n, p=probabilities)
 
 
 def several(changed):
@@ -76,8 +77,8 @@ def several(changed):
 
 
 def cases():
-    """Yield every case; clustered ones share half of their variance, or of their
-    chances, within a family.
+    """Yield every case; in clustered ones half of the problems have the value of their
+    template.
     """
     for draw in (normal, skewed, heavy, lognormal):
         yield from (Case("mean", draw, parts=parts) for parts in (1, 4))
@@ -109,7 +110,7 @@ def parts_of(case, families, rng):
     drawn = {}
     for index in range(case.parts):
         values = np.asarray(case.draw(rng, PROBLEMS), dtype=float)
-        if case.clustered:  # half of the problems answer as their family does
+        if case.clustered:  # each problem has its template's value with probability 1/2
             shared = np.asarray(case.draw(rng, len(families)), dtype=float)[named]
             values = np.where(rng.random(PROBLEMS) < 0.5, shared, values)
         drawn[str(index)] = values, named, case.kind
@@ -117,8 +118,8 @@ def parts_of(case, families, rng):
 
 
 @pytest.mark.parametrize("case", list(cases()), ids=lambda case: case.kind)
-def test_either_wrong_verdict_stays_under_the_stated_rate(case, families):
-    # Several parts or columns take many times as long, and err more rarely.
+def test_each_wrong_verdict_is_rarer_than_the_stated_error_rate(case, families):
+    # Several parts or columns take many times as long, and are wrong more rarely.
     is_slow = case.kind == "largest" or case.parts > 1
     simulations = SIMULATIONS // 4 if is_slow else SIMULATIONS
     rng = np.random.default_rng(1)
@@ -131,7 +132,7 @@ def test_either_wrong_verdict_stays_under_the_stated_rate(case, families):
 
 
 @pytest.mark.parametrize("n", [PROBLEMS, 100])
-def test_noise_seldom_tells_the_fewest_solved_problems_from_the_others(n):
+def test_noise_seldom_separates_the_fewest_solved_problems_from_the_others(n):
     is_solved = np.arange(n) < LEAST_OF_EACH
     rng = np.random.default_rng(1)
     wrong = Counter()

@@ -1,4 +1,4 @@
-"""Tables of ablations, from made-up scores whose changes are known."""
+"""Tables of ablations, from hand-made scores whose changes are known."""
 
 import pandas as pd
 import pytest
@@ -8,7 +8,10 @@ from lib.evaluation.ablation_tables import FIRST_LAYERS, OTHER_LAYERS
 
 
 def scores(nats, entropy=(0.0, 0.0, 0.0, None), model="m"):
-    """A row for each condition and problem: log p of two problems, by condition."""
+    """Return a row for each condition and problem.
+
+    nats: by condition, the log-likelihoods of the problems.
+    """
     rows = []
     for condition, values in nats.items():
         for number, value in enumerate(values):
@@ -28,14 +31,14 @@ def test_a_contrast_is_over_the_problems_that_have_both_conditions():
         pd.concat([first, table, other]),
         {"a gap": ("gap", "none"), "more": ("mless", "none")},
     )
-    assert rows.model.tolist() == ["n", "m"]  # as they came
+    assert rows.model.tolist() == ["n", "m"]  # in order of appearance
     _, row = rows.to_dict("records")
     assert (row["model"], row["contrast"], row["n"]) == ("m", "a gap", 2)
     assert row["change"] == -1.5
     assert row["low"] <= -1.5 <= row["high"]
 
 
-def test_likelihoods_add_conditions_and_no_problems():
+def test_likelihoods_add_conditions_but_no_problems_to_ablations():
     ablations = scores({"none": [-9.0, -8.0], "gap": [-10.0, -9.5]})
     more = scores({"gap": [0.0] * 3, "layer-1-only": [-9.5, -9.0, 0.0]})
     more = more.assign(target="solution")
@@ -53,7 +56,7 @@ def test_likelihoods_add_conditions_and_no_problems():
     ]
 
 
-def test_depth_goes_by_the_layers_that_see_all_slashes():
+def test_depth_rows_are_the_conditions_that_show_all_slashes_to_some_layers():
     nats = {
         "none": [-9.0, -9.0],
         "gap": [-10.0, -10.0],
@@ -61,7 +64,7 @@ def test_depth_goes_by_the_layers_that_see_all_slashes():
         "layers-1-to-4-only": [-9.0, -9.0],
         "layer-1-only": [-10.0, -10.0],
         "hidden-from-layers-1-to-4": [-8.0, -8.0],
-        # None of these is a step of depth.
+        # These do not show all slashes to some of the layers, so they have no row.
         "mless:10": [0.0, 0.0],
         "mless+arm": [0.0, 0.0],
         "mless@before": [0.0, 0.0],
@@ -80,7 +83,7 @@ def test_depth_goes_by_the_layers_that_see_all_slashes():
     ]
 
 
-def test_entropy_changes_are_by_window_and_a_window_that_no_text_reaches_is_left_out():
+def test_entropy_changes_have_a_row_per_window_that_some_text_reaches():
     none = scores({"none": [0.0] * 3}, entropy=(1.0, 1.0, 1.0, None))
     more = scores({"mless": [0.0] * 3}, entropy=(2.0, 1.0, 0.5, None))
     table = ablation_tables.entropy_table(pd.concat([none, more]), ["mless"])

@@ -1,5 +1,5 @@
-"""Tables of hand-written answers: what they show is known. What the notebooks store
-holds all of them once more.
+"""Tables of hand-written answers, whose numbers are known. The stored outputs of the
+notebooks check all of the tables once more.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ def ends(row, name=""):
     return row[f"{name}low"] / 100, row[f"{name}high"] / 100
 
 
-def test_a_row_has_accuracy_rates_and_pairs_and_none_comes_first():
+def test_a_summary_row_has_accuracy_rates_and_paired_effect_with_none_first():
     odd = {"finish_reason": "length", "run_on": True, "method": "no-box"}
     records = run("mless", 20, 40, **odd) + run("mful", 9, 40) + run("none", 10, 40)
     none, mless, _ = summary(records)
@@ -60,7 +60,7 @@ def test_only_problems_that_both_conditions_answered_are_compared(
         (["00"] * 20, ["11"] * 10 + ["1_"] * 10, 100, 30),
     ],
 )
-def test_an_effect_is_a_problems_mean_over_its_samples(none, mless, effect, gained):
+def test_an_effect_averages_each_problem_over_its_samples(none, mless, effect, gained):
     _, paired = summary(sampled("none", none) + sampled("mless", mless))
     assert paired["effect"] == pytest.approx(effect)
     assert paired["p_value"] < 0.01
@@ -70,7 +70,8 @@ def test_an_effect_is_a_problems_mean_over_its_samples(none, mless, effect, gain
 def test_samples_of_one_problem_are_not_independent():
     (none,) = summary(sampled("none", ["11111111", "00000000"] * 10))
     assert (none["n"], none["samples"]) == (20, 8)
-    assert none["high"] - none["low"] > 35  # not as of 160
+    # The interval is that of 20 problems, not that of 160 independent answers.
+    assert none["high"] - none["low"] > 35
     (none,) = summary(sampled("none", ["1000"]))
     assert none["accuracy"] == 25
 
@@ -108,15 +109,15 @@ unreadable-gold unreadable_gold
 
 
 @pytest.mark.parametrize("line", RATES.strip().splitlines())
-def test_what_decided_a_grade_is_told_as_a_rate(line):
+def test_grading_methods_are_reported_as_rates(line):
     method, *rates = line.split()
     (none,) = summary(run("none", 1, 4, method=method))
     rates_of_methods = ("no_box", "ungraded", "unreadable_gold")
     assert [name for name in rates_of_methods if none[name]] == rates
 
 
-def test_graders_disagree_with_what_is_correct_worked_out_or_not():
-    # On the embedded set an answer has to be worked out, as one of these is.
+def test_graders_are_compared_on_answers_that_are_correct_but_not_worked_out():
+    # On the embedded set a right answer must be worked out; one of the three is.
     records = run("none", 3, 4, evaluated=False)
     records[0]["evaluated"] = True
     answers = frame(records)
@@ -130,13 +131,13 @@ def test_graders_disagree_with_what_is_correct_worked_out_or_not():
 
 
 @pytest.mark.parametrize("reason", ["length", "context"])
-def test_answers_that_a_limit_cut_are_told_model_by_model(reason):
+def test_truncated_answers_are_reported_by_model(reason):
     first = frame(run("none", 1, 4) + run("mless", 1, 4))
     second = first.assign(model="second")
-    second.loc[4, "finish_reason"] = reason  # under mless, of the solved problem
+    second.loc[4, "finish_reason"] = reason  # the solved problem under mless
     table = summarise(pd.concat([first, second], ignore_index=True))
     assert table.truncated.tolist() == [0, 0, 0, 25]
-    # A command prints no rate that is zero throughout.
+    # The commands print no rate that is zero in every row.
     columns = shown_columns(table)
     assert "truncated" in columns
     assert "no_box" not in columns
@@ -144,13 +145,13 @@ def test_answers_that_a_limit_cut_are_told_model_by_model(reason):
 
 
 @pytest.mark.parametrize("table", [summarise, answer_tables.graders])
-def test_tables_of_nothing_have_their_columns(table):
+def test_empty_tables_have_their_columns(table):
     nothing = table(frame([]))
     assert nothing.empty
     assert {"model", "condition"} <= set(nothing.columns)
 
 
-def test_fillers_stand_by_what_the_paper_varies_beside_what_it_reports():
+def test_fillers_are_grouped_by_what_the_paper_varies_with_its_reported_numbers():
     names = ["none", "mless@end", "mless:10", "other"]
     table = pd.DataFrame(
         {"model": "m", "condition": names, "accuracy": [50, 10, 40, 1]}
@@ -158,22 +159,22 @@ def test_fillers_stand_by_what_the_paper_varies_beside_what_it_reports():
     varied = answer_tables.varied_fillers(table)
     length = varied[varied.varied == "Length (slashes)"].set_index("label")
     assert length.accuracy.to_dict() == {"0": 50, "10": 40}
-    place = varied[varied.varied == "Place (55 slashes)"].set_index("label")
-    assert place.reported.to_dict() == {"no tokens": 72.4, "end": 0.0}
+    position = varied[varied.varied == "Place (55 slashes)"].set_index("label")
+    assert position.reported.to_dict() == {"no tokens": 72.4, "end": 0.0}
 
 
-def test_the_papers_accuracies_stand_below_those_of_this_run():
-    own = {"model": "m", "condition": "none", "n": 40, "accuracy": 50.0}
-    own |= {"low": 40.0, "high": 60.0}
-    both = answer_tables.beside_the_paper(pd.DataFrame([own | {"effect": 1}]))
+def test_the_papers_accuracies_follow_those_of_this_run():
+    measured = {"model": "m", "condition": "none", "n": 40, "accuracy": 50.0}
+    measured |= {"low": 40.0, "high": 60.0}
+    both = answer_tables.beside_the_paper(pd.DataFrame([measured | {"effect": 1}]))
     first, *reported = both.to_dict("records")
-    assert first == {"source": "this run", **own}
+    assert first == {"source": "this run", **measured}
     by_paper = {(row["model"], row["condition"]): row["accuracy"] for row in reported}
     assert by_paper["Qwen2.5-Math-7B", "mless"] == 76
     assert len(by_paper) == 9
 
 
-def test_an_answer_that_is_longer_than_a_limit_is_wrong_and_cut_there():
+def test_an_answer_longer_than_a_limit_counts_as_truncated_and_wrong():
     lengths = {"none": [100, 300, 500], "mless": [110, 250, 600]}
     records = [
         record(condition, f"p{number}", True, completion_tokens=length)
@@ -184,16 +185,16 @@ def test_an_answer_that_is_longer_than_a_limit_is_wrong_and_cut_there():
     others = [row | {"model": "third"} for row in records]
     table = answer_tables.by_limit(frame([*records, alone, *others]), (280, 600))
     assert table.model.tolist() == ["m"] * 2 + ["third"] * 2
-    short, whole, *_ = table.to_dict("records")
+    short, long, *_ = table.to_dict("records")
     assert (short["none"], short["mless"]) == pytest.approx((100 / 3, 200 / 3))
     assert (short["cut_none"], short["cut_mless"]) == pytest.approx((200 / 3, 100 / 3))
     assert (short["only_none"], short["only_this"]) == (0, 1)
     assert (short["ended"], short["tokens"]) == (1, 10)
-    assert (whole["none"], whole["mless"], whole["cut_none"]) == (100, 100, 0)
-    assert (whole["ended"], whole["tokens"]) == (3, 20)
+    assert (long["none"], long["mless"], long["cut_none"]) == (100, 100, 0)
+    assert (long["ended"], long["tokens"]) == (3, 20)
 
 
-def test_log_p_is_compared_with_none_within_a_target():
+def test_log_likelihoods_are_compared_with_none_within_each_target():
     answers = scores(20, mless=5).assign(target="answer")
     table = answer_tables.nat_table(pd.concat([scores(30, mless=2), answers]))
     assert table.target.tolist() == ["solution"] * 2 + ["answer"] * 2

@@ -1,5 +1,5 @@
-"""Which answers and likelihoods a profile has, and what a run is asked for where none
-are stored.
+"""The answers and log-likelihoods that a profile has in stock, and the settings with
+which a run computes missing ones.
 """
 
 import pandas as pd
@@ -28,44 +28,48 @@ SPECS = ["gemma-3-270m", "demo"]
 GEMMA, SMOL = (resolve(spec).name for spec in SPECS)
 
 
-def test_what_is_not_stored_is_asked_for_as_the_profile_says(monkeypatch):
-    asked = []
+def test_missing_answers_and_scores_are_computed_with_the_profiles_settings(
+    monkeypatch,
+):
+    calls = []
 
-    def ask(*given, known):
-        asked.append(given)
+    def compute(*settings, known):
+        calls.append(settings)
         return pd.DataFrame({"key": ["a"]})
 
-    monkeypatch.setattr(run, "evaluate", ask)
-    monkeypatch.setattr(solution_scores, "score_solutions", ask)
+    monkeypatch.setattr(run, "evaluate", compute)
+    monkeypatch.setattr(solution_scores, "score_solutions", compute)
     filler = Filler(mless="!", length=7)
-    wanted = Likelihood(models=["demo"], limit=2)
-    own = {"name": "mine", "seed": 3, "filler": filler, "likelihood": wanted}
-    profile = DEMO.model_copy(update=own)
+    likelihood = Likelihood(models=["demo"], limit=2)
+    changes = {"name": "mine", "seed": 3, "filler": filler, "likelihood": likelihood}
+    profile = DEMO.model_copy(update=changes)
     for part in ("main", "fillers"):
         assert evaluation.answers(profile, part).part.tolist() == [part]
     evaluation.scores(profile)
-    assert evaluation.answers(profile, "direct").empty  # which it lacks
+    assert evaluation.answers(profile, "direct").empty  # the profile lacks this part
     fillers = DEMO.accuracy.variations["fillers"]
     results = paths.RESULTS / "mine"
-    assert asked == [
+    assert calls == [
         (DEMO.accuracy, filler, 3, results),
         (fillers, filler, 3, results / "fillers"),
-        (wanted, filler, 3, results / "likelihood"),
+        (likelihood, filler, 3, results / "likelihood"),
     ]
 
 
-def changed(profile, place, value):
-    """Return a profile with another value at a dotted place."""
-    whole = profile.model_dump()
-    *sections, name = place.split(".")
-    section = whole
+def changed(profile, path, value):
+    """Return a profile with another value of a field, which is named by a dotted
+    path.
+    """
+    fields = profile.model_dump()
+    *sections, name = path.split(".")
+    section = fields
     for part in sections:
         section = section[part]
     section[name] = value
-    return Profile.model_validate(whole)
+    return Profile.model_validate(fields)
 
 
-def test_stored_answers_under_conditions_that_a_part_does_not_ask_for_stay_out():
+def test_stored_answers_under_conditions_that_the_profile_lacks_are_left_out():
     every = evaluation.answers(DEMO, "fillers")
     fewer = ["none", "mless"]
     profile = changed(DEMO, "accuracy.fillers.conditions", fewer)
@@ -76,56 +80,56 @@ def test_stored_answers_under_conditions_that_a_part_does_not_ask_for_stay_out()
 
 @pytest.fixture
 def mine(tmp_path, monkeypatch):
-    """A profile of two models, of which nothing is stored yet."""
+    """A profile of two models, of which no rows are stored yet."""
     monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(paths, "DATA", tmp_path / "data")
     accuracy = DEMO.accuracy.model_copy(update={"models": SPECS})
-    own = {"name": "mine", "accuracy": accuracy}
-    own |= {"likelihood": Likelihood(models=SPECS)}
-    own |= {"pass_rates": PassRates(models=SPECS)}
-    return DEMO.model_copy(update=own)
+    changes = {"name": "mine", "accuracy": accuracy}
+    changes |= {"likelihood": Likelihood(models=SPECS)}
+    changes |= {"pass_rates": PassRates(models=SPECS)}
+    return DEMO.model_copy(update=changes)
 
 
 def text(key, model=GEMMA):
-    """Return a row that is an answer or a score, whichever is asked for."""
+    """Return a row that has the fields of an answer and those of a score."""
     return record("none", "p0", True, model=model, target="solution", key=key)
 
 
-# A part, where a run keeps it, and where the repository does.
-PLACES = """
+# A part, its file in a run's results, and its file in the repository's data.
+FILES = """
 main | completions | answers/main
 fillers | fillers/completions | answers/fillers
 likelihood | likelihood/scores | likelihood/m
 draw_scores | draw_scores/scores | draws/m
 """
-STORED = [line.split(" | ") for line in PLACES.strip().splitlines()]
+STORED = [line.split(" | ") for line in FILES.strip().splitlines()]
 
 
-@pytest.mark.parametrize("part, here, there", STORED)
-def test_a_whole_run_comes_first_then_the_repository_then_what_a_run_has_so_far(
-    mine, part, here, there
+@pytest.mark.parametrize("part, in_results, in_data", STORED)
+def test_a_complete_run_precedes_the_repositorys_rows_which_precede_an_unfinished_run(
+    mine, part, in_results, in_data
 ):
-    keep(mine.results / f"{here}-1-of-2.jsonl", [text("first")])
-    keep(mine.results / f"{here}-2-of-2.jsonl", [text("second")])
+    keep(mine.results / f"{in_results}-1-of-2.jsonl", [text("first")])
+    keep(mine.results / f"{in_results}-2-of-2.jsonl", [text("second")])
     stored = parts_of_profile(mine)[part]
     assert stored.stored().key.tolist() == ["first", "second"]
     assert not stored.uses_repository()
 
-    # What the repository has is told of the profile's models, in its order.
+    # Of the repository's rows the profile's models are read, in the profile's order.
     rows = [text("a", "stranger"), text("b", SMOL), text("c", GEMMA)]
-    keep(paths.DATA / "mine" / f"{there}.jsonl.gz", rows)
+    keep(paths.DATA / "mine" / f"{in_data}.jsonl.gz", rows)
     write_json(
         paths.DATA / "mine" / RECORDED_SETTINGS, {part: stored.settings_to_record()}
     )
     assert stored.stored().key.tolist() == ["c", "b"]
     assert stored.uses_repository()
 
-    write_json((mine.results / here).parent / "summary.json", [])
+    write_json((mine.results / in_results).parent / "summary.json", [])
     assert stored.stored().key.tolist() == ["first", "second"]
     assert not stored.uses_repository()
 
 
-def test_what_auto_let_vllm_write_is_read_where_vllm_is_not(mine, monkeypatch):
+def test_answers_that_auto_generated_with_vllm_are_read_without_vllm(mine, monkeypatch):
     monkeypatch.setattr(
         engine_choice, "why_not_vllm", lambda accuracy: "it is not installed"
     )
@@ -139,7 +143,7 @@ def test_what_auto_let_vllm_write_is_read_where_vllm_is_not(mine, monkeypatch):
     assert parts_of_profile(mine)["main"].stored().key.tolist() == ["first"]
 
 
-def test_a_smaller_sample_and_fewer_models_are_found_in_what_is_stored():
+def test_a_smaller_sample_and_fewer_models_are_found_in_the_stored_rows():
     families = load_profile("families")
     every = evaluation.answers(families, "direct")
     one_model = {"model": SPECS[0], "limit": 20}
@@ -148,18 +152,18 @@ def test_a_smaller_sample_and_fewer_models_are_found_in_what_is_stored():
         section = smaller.parts["direct"]
         assert not smaller.results.exists()
         sample = sample_ids("math500", changes["limit"], families.seed)
-        is_asked = every.problem_id.isin(sample)
-        is_asked &= every.model.isin([resolve(spec).name for spec in section.models])
+        is_wanted = every.problem_id.isin(sample)
+        is_wanted &= every.model.isin([resolve(spec).name for spec in section.models])
         found = evaluation.answers(smaller, "direct")
-        assert found.key.tolist() == every.key[is_asked].tolist()
+        assert found.key.tolist() == every.key[is_wanted].tolist()
         assert found.problem_id.nunique() == changes["limit"]
-    # Of a larger sample or another dtype the repository has nothing.
+    # The repository has no larger sample and no other dtype.
     for changes in ({"limit": 400}, {"limit": 5, "dtype": "float16"}):
         parts = parts_of_profile(profile_with_overrides("families", **changes))
         assert not parts["main"].uses_repository()
 
 
-def test_the_list_of_math_500_has_the_levels_of_what_is_stored():
+def test_the_list_of_math_500_has_the_levels_of_the_stored_answers():
     stored = evaluation.answers(load_profile("families"), "draws")
     listed = [line.split(",") for line in MATH500_LIST.read_text().splitlines()[1:]]
     levels = {name: int(level) for name, level in listed}
@@ -168,7 +172,8 @@ def test_the_list_of_math_500_has_the_levels_of_what_is_stored():
     assert {levels[name] for name in sample_ids("math500", 9, 0, levels=[2])} == {2}
 
 
-# What the families' rows were not made with, and the name that a refusal gives it.
+# Fields with values that the families' rows were not made with, and the name of the
+# setting in the error message.
 OTHERS = """
 seed | 1 | seed
 filler.mless | "!" | filler.mless
@@ -195,12 +200,12 @@ READERS = [
 
 
 @pytest.mark.parametrize("line", OTHERS.strip().splitlines())
-def test_what_was_stored_with_other_settings_is_refused_whoever_asks(line, refused):
-    place, value, name = line.split(" | ")
-    profile = changed(load_profile("families"), place, yaml.safe_load(value))
+def test_rows_stored_with_other_settings_are_refused_by_every_reader(line, refused):
+    path, value, name = line.split(" | ")
+    profile = changed(load_profile("families"), path, yaml.safe_load(value))
     for section, reader in READERS:
-        # Seed and filler are those of all sections.
-        if place.startswith((section, "seed", "filler")):
+        # Seed and filler belong to all sections.
+        if path.startswith((section, "seed", "filler")):
             message = refused(reader, profile)
             assert message.startswith("data/families was made with")
             assert f"{name} = " in message

@@ -1,5 +1,5 @@
-"""What a profile asks for is what is stored with the repository, key by key: a key that
-moved would lose its answer.
+"""The keys of a profile's answers and scores equal those of the repository's stored
+rows: a row whose key changes is lost.
 """
 
 from dataclasses import fields, replace
@@ -20,7 +20,7 @@ from lib.prompts.problem import Problem
 from lib.prompts.problems import load_problems
 
 DEMO = load_profile("demo")
-# A problem of our own: the prompts of the stored answers hold MATH-500.
+# Keys depend on the prompt, and problems of MATH-500 may not be in the repository.
 PROBLEM = Problem(
     unique_id="own/1",
     problem="What is $1 + 1$?",
@@ -36,7 +36,7 @@ def demo():
 
 @pytest.fixture(scope="module")
 def coder(demo):
-    """The demo's tokenizer, as if it were that of a model of families."""
+    """The demo model's tokenizer under the name of a model of the families profile."""
     return replace(demo, source=resolve("Qwen2.5-Coder-0.5B-Instruct"))
 
 
@@ -49,37 +49,39 @@ def test_stored_completions_keep_their_keys(demo, part):
     stored = read(paths.DATA / "demo" / "answers" / f"{part}.jsonl.gz")
     assert len(stored) == len(problems) * len(accuracy.conditions) * accuracy.samples
 
-    # The prompts of the longer parts take seconds.
+    # Building all prompts of the longer parts would take seconds.
     chosen = problems if part == "main" else problems[::6]
     wanted = completions_wanted(demo, accuracy, DEMO.filler, DEMO.seed, chosen)
-    places = [
+    expected = [
         (key, completion.problem.id, str(completion.condition), completion.sample)
         for key, completion in wanted.items()
     ]
     ids = {problem.id for problem in chosen}
-    told = ("key", "problem_id", "condition", "sample")
-    # In the order in which a run asks.
-    assert places == [
-        tuple(row[name] for name in told) for row in stored if row["problem_id"] in ids
+    columns = ("key", "problem_id", "condition", "sample")
+    # The stored rows are in the order in which a run generates.
+    assert expected == [
+        tuple(row[name] for name in columns)
+        for row in stored
+        if row["problem_id"] in ids
     ]
     answers = evaluation.answers(DEMO, part)
     assert answers.key.tolist() == [row["key"] for row in stored]
 
 
-def test_arms_settings_are_the_conditions_over_those_of_the_model(demo):
+def test_a_condition_overrides_single_arm_settings_of_its_model(demo):
     another = replace(demo, source=resolve("Qwen2.5-Math-7B"))
     arm = arm_of(parse_condition("arm:p1=90"), another)
     assert (arm.c, arm.p1) == (0.1, 90)
 
 
 def scores_wanted(loaded, **settings):
-    """Return by key what is scored of the problem, under none unless settings say."""
+    """Return by key the texts that are scored for PROBLEM, by default under none."""
     settings = {"conditions": ["none"]} | settings
     likelihood = Likelihood(models=["demo"], **settings)
     return texts_wanted(loaded, likelihood, Filler(), [PROBLEM])
 
 
-def test_scores_keep_their_keys(coder):
+def test_solution_scores_keep_their_keys(coder):
     wanted = scores_wanted(
         coder, conditions=["none", "gap", "arm"], at_once=["none", "dots-for-thought"]
     )
@@ -97,21 +99,21 @@ def test_scores_keep_their_keys(coder):
 DRAW_KEY = "ae19ab7a063bdede"
 
 
-def test_a_score_of_a_draw_keeps_its_key(coder):
+def test_sample_scores_keep_their_keys(coder):
     (solution,) = scores_wanted(coder).values()
     draw = {"answer": "0123456789abcdef", "sample": 0, "temperature": 0.5}
     text = replace(solution, target="draw", draw=draw)
     assert score_key(coder, text) == DRAW_KEY
-    # How it was drawn is told and decides nothing.
-    told = draw | {"sample": 3, "drawn_under": "mless"}
-    assert score_key(coder, replace(text, draw=told)) == DRAW_KEY
+    # The row records under which prompt an answer was drawn; the key ignores it.
+    recorded = draw | {"sample": 3, "drawn_under": "mless"}
+    assert score_key(coder, replace(text, draw=recorded)) == DRAW_KEY
     for name, value in {"answer": "other", "temperature": 0.9}.items():
         other = replace(text, draw=draw | {name: value})
         assert score_key(coder, other) != DRAW_KEY
 
 
-# Another value of each field of a model and of where it comes from. What hangs on a
-# profile's settings is in `test_settings_reach_numbers`.
+# Another value of each field of a model and of its source.
+# `test_settings_reach_numbers` checks how keys depend on a profile's settings.
 OF_MODEL = {"dtype": "bfloat16", "device": "cuda", "model": None, "tokenizer": None}
 OF_SOURCE = {
     "name": "other",
@@ -122,7 +124,7 @@ OF_SOURCE = {
 }
 
 
-def test_a_models_weights_and_dtype_are_in_a_key_and_nothing_else_of_it(coder):
+def test_a_key_depends_on_a_models_weights_and_dtype_and_nothing_else_of_it(coder):
     others = {name: replace(coder, **{name: value}) for name, value in OF_MODEL.items()}
     for name, value in OF_SOURCE.items():
         source = coder.source.model_copy(update={name: value})

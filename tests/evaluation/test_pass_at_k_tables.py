@@ -12,7 +12,7 @@ from lib.evaluation.records import frame
 
 def test_pass_at_k_is_the_mean_over_all_choices_of_k_samples():
     correct = np.array([[1, 0, 0, 1], [0, 0, 0, 0], [1, 1, 1, 1], [0, 1, 0, 0]])
-    # Of another problem a fifth sample was taken.
+    # A fifth sample exists for other problems only, so it is missing here.
     fewer = np.column_stack([correct, np.full(4, np.nan)])
     for k in (1, 2, 3, 4):
         choices = itertools.combinations(range(4), k)
@@ -26,11 +26,11 @@ def test_pass_at_k_is_the_mean_over_all_choices_of_k_samples():
     "texts, share",
     [(("a b a b",), 2 / 3), (("a b", "a b"), 1 / 2), (("",), 0), (("word",), 0)],
 )
-def test_distinct_pairs_of_words_are_a_share_of_all(texts, share):
+def test_distinct_2_is_the_share_of_word_pairs_that_are_distinct(texts, share):
     assert pass_at_k_tables.distinct_2(texts) == pytest.approx(share)
 
 
-def test_diversity_is_told_up_to_as_many_samples_as_there_are():
+def test_pass_at_k_is_reported_up_to_the_number_of_samples():
     answers = frame(sampled("none", ["1000", "0000"]))
     answers["response"] = ["x y", "x y", "x z", ""] + ["x y"] * 4
     (found,) = pass_at_k_tables.diversity(answers).to_dict("records")
@@ -38,17 +38,18 @@ def test_diversity_is_told_up_to_as_many_samples_as_there_are():
     assert found["pass@3"] == pytest.approx(37.5)
     assert found["pass@4"] == 50
     assert "pass@8" not in found
-    # Two of the first problem's three pairs of words are distinct, one of four.
+    # Of the first problem's three pairs of words two are distinct, and of the second
+    # problem's four one.
     share = (2 / 3 + 1 / 4) / 2
     assert found["distinct 2-grams"] == pytest.approx(100 * share)
 
 
 @pytest.mark.parametrize("records", [[], run("none", 2, 4)])
-def test_one_sample_shows_nothing(records):
+def test_diversity_is_empty_without_several_samples(records):
     assert pass_at_k_tables.diversity(frame(records)).empty
 
 
-def test_one_missing_sample_leaves_its_problem_out_of_what_it_is_too_few_for():
+def test_a_problem_with_a_missing_sample_is_left_out_of_larger_k_only():
     answers = frame(sampled("none", ["111", "11_", "000"]))
     (several,) = pass_at_k_tables.diversity(answers).to_dict("records")
     assert (several["pass@1"], several["pass@3"]) == (pytest.approx(200 / 3), 50)

@@ -1,4 +1,4 @@
-"""Completions as a frame, and what is refused."""
+"""Completions as a frame, and rows that are refused."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from lib.errors import InputError
 from lib.evaluation.records import FIELDS, frame
 
 
-def test_a_frame_has_every_field_and_what_counts_as_solved():
+def test_a_frame_has_every_field_and_whether_an_answer_is_right():
     row = {
         "model": "m",
         "condition": "none",
@@ -25,13 +25,13 @@ def test_a_frame_has_every_field_and_what_counts_as_solved():
     table = frame(rows, "fillers")
     assert table.correct.tolist() == [True, True, True, False]
     assert table.worked_out.tolist() == [False, True, False, False]
-    # Outside the embedded set an answer need not be worked out.
+    # Only in the embedded set a right answer has to be worked out.
     assert table.right.tolist() == [False, True, True, False]
     assert list(table)[: len(FIELDS)] == FIELDS
     assert set(table.part) == {"fillers"}
     assert frame([]).empty
 
 
-def test_a_row_without_what_tables_need_is_named():
+def test_a_row_without_a_required_field_is_refused_by_name():
     with pytest.raises(InputError, match=r"completions.jsonl: model: missing field"):
         frame([{"key": "a"}])

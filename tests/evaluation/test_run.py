@@ -1,4 +1,4 @@
-"""Evaluation of whatever an engine gives back, ARM's settings, and runs that go on."""
+"""Evaluation of any response of an engine, ARM's settings, and runs that continue."""
 
 import json
 import sys
@@ -24,14 +24,17 @@ SHORT = {"limit": 4, "format": "plain", "max_new_tokens": 6}
 
 
 class Engine:
-    """An engine, and its class, that answers every prompt alike, but for the first so
-    many, which it loses; `asked`: its calls, `names`: what it was loaded as.
+    """A stand-in for an engine and for its class, which gives every prompt the same
+    answer and loses the first `loses` prompts.
+
+    calls: the arguments of each call.
+    names: the engine names under which it was loaded.
     """
 
     def __init__(self):
         self.text = "1"
         self.loses = 0
-        self.asked = []
+        self.calls = []
         self.names = []
         self.after = lambda: None  # called when all prompts are answered
 
@@ -42,7 +45,7 @@ class Engine:
         return self
 
     def complete(self, requests, sampling):
-        self.asked.append((requests, sampling))
+        self.calls.append((requests, sampling))
         for request in requests[self.loses :]:
             yield Completion(
                 key=request.key,
@@ -69,8 +72,8 @@ def engine(monkeypatch):
 
 @pytest.fixture
 def answered(tiny_llama, tmp_path):
-    """Return the answers of a run under none and these conditions, with these settings
-    beside those of SHORT.
+    """A function that returns the answers of a run under none and these conditions,
+    with the settings of SHORT and these changes.
     """
 
     def run(*conditions, folder="out", seed=0, shard=(1, 1), **changes):
@@ -100,8 +103,8 @@ GRADES = (
 @pytest.mark.parametrize(
     "text, grades",
     [
-        # The authors' rule finds the prompt's empty box where there is none, and part
-        # of the answer is enough for it.
+        # If an answer has no box, the authors' rule finds the empty box of the prompt;
+        # and it accepts a part of the answer.
         ("", [False, False, True, False, False]),
         (r"within \boxed{}. What is 1 + 1?", [False, False, True, True, False]),
         ("broken\ud800 \\boxed{\udfff}", [False, False, False, False, False]),
@@ -113,7 +116,7 @@ GRADES = (
         ),
     ],
 )
-def test_whatever_a_model_writes_is_kept_and_graded_by_each_rule(
+def test_any_response_is_stored_and_graded_by_each_rule(
     answered, tmp_path, engine, text, grades
 ):
     path = tmp_path / "one.jsonl"
@@ -128,28 +131,28 @@ def test_whatever_a_model_writes_is_kept_and_graded_by_each_rule(
     assert summary["accuracy"] == 100 * grades[0]
 
 
-def test_an_answer_is_graded_while_the_engine_goes_on(answered, engine, monkeypatch):
-    goes_on = threading.Event()
+def test_an_answer_is_graded_while_the_engine_generates(answered, engine, monkeypatch):
+    continues = threading.Event()
 
-    def grade_when_it_goes_on(*pair):
-        assert goes_on.wait(10), "the engine waits for a grade"
+    def grade_when_it_continues(*pair):
+        assert continues.wait(10), "the engine waits for a grade"
         return grade(*pair)
 
-    monkeypatch.setattr(module, "grade", grade_when_it_goes_on)
-    engine.after = goes_on.set
+    monkeypatch.setattr(module, "grade", grade_when_it_continues)
+    engine.after = continues.set
     assert len(answered()) == 4
 
 
-def test_a_graded_answer_is_written_before_the_engine_ends_the_next(
+def test_a_graded_answer_is_written_before_the_engine_finishes(
     answered, tmp_path, engine
 ):
-    # So a kill loses none of them.
+    # Otherwise a killed process would lose graded answers.
     path = tmp_path / "out" / "completions.jsonl"
 
     def see_all_written():
         deadline = time.monotonic() + 60
         while path.read_bytes().count(b"\n") < 4:
-            assert time.monotonic() < deadline, "what is graded is not written"
+            assert time.monotonic() < deadline, "graded answers are not written"
             time.sleep(0.01)
 
     engine.after = see_all_written
@@ -171,10 +174,10 @@ def test_an_interruption_loses_no_answer(answered, tmp_path, engine, monkeypatch
     assert len(rows_in(tmp_path / "out")) == 4
 
 
-def test_an_engine_is_asked_for_what_the_settings_say(answered, engine):
+def test_an_engine_receives_the_prompts_and_sampling_of_the_settings(answered, engine):
     answers = answered("mless:5", seed=3, temperature=0.7, top_p=0.9, samples=3)
     answered(folder="elicited", elicit=True, elicit_tokens=4)
-    (requests, sampling), (_, elicited) = engine.asked
+    (requests, sampling), (_, elicited) = engine.calls
     assert sampling == Sampling(6, 0.7, 0.9)
     assert elicited == Sampling(6, 0.0, 1.0, module.ELICITATION, 4)
     drawn = load_problems("embedded", 4, seed=3)
@@ -183,13 +186,13 @@ def test_an_engine_is_asked_for_what_the_settings_say(answered, engine):
     counts = answers.groupby(["condition", "sample"]).size()
     assert counts.tolist() == [4] * 6
     assert {request.key for request in requests} == set(answers.key)
-    # A sample's seed is fixed by its key alone.
+    # The seed of a sample depends only on its key.
     seeds = {request.key: request.seed for request in requests}
     assert len(set(seeds.values())) == 24
     assert all(f"{seed:016x}"[1:] == key[1:] for key, seed in seeds.items())
 
 
-def test_a_row_has_the_documented_fields_and_says_what_it_was_computed_with(
+def test_a_row_has_the_documented_fields_with_its_dtype_and_processor(
     answered, tmp_path, engine
 ):
     answered("arm", temperature=0.7, dtype="bfloat16")
@@ -199,16 +202,18 @@ def test_a_row_has_the_documented_fields_and_says_what_it_was_computed_with(
     assert (rows["arm"]["dtype"], rows["arm"]["processor"]) == ("bfloat16", "CPU")
     run = json.loads((tmp_path / "out" / "run.json").read_text())
     assert run["environment"]["dtype"] == "bfloat16"
-    # Tokens are kept where they were drawn.
+    # Token ids are stored only for sampled answers.
     answered(folder="greedy")
     assert not any("token_ids" in row for row in rows_in(tmp_path / "greedy"))
 
 
-def test_arms_settings_are_the_conditions_over_the_models(answered, tmp_path, engine):
+def test_a_row_records_the_arm_settings_of_its_condition_over_the_models(
+    answered, tmp_path, engine
+):
     conditions = "arm", "mless:5+arm", "arm:c=1:p1=90:layer=2:mode=code"
     answered(*conditions)
     rows = {row["key"]: row for row in rows_in(tmp_path / "out")}
-    for request in engine.asked[0][0]:
+    for request in engine.calls[0][0]:
         settings = request.arm and request.arm.model_dump()
         assert settings == rows[request.key].get("arm")
     (problem, *_) = (row["problem_id"] for row in rows.values())
@@ -220,13 +225,13 @@ def test_arms_settings_are_the_conditions_over_the_models(answered, tmp_path, en
     assert (code["c"], code["mode"], code["layer"]) == (1, "code", 2)
     assert {settings["statistics"] for settings in (arm, both, code)} == {"sequence"}
 
-    # Their prompts are those of none and mless.
+    # Their prompts are the same as under none and mless.
     plain = by_condition["none"]["prompt_tokens"]
     tokens = [by_condition[name]["prompt_tokens"] for name in conditions]
     assert tokens == [plain, plain + 5, plain]
 
 
-def test_what_an_engine_loses_is_counted_and_made_up_for_later(
+def test_prompts_that_an_engine_loses_are_counted_and_retried_by_the_next_run(
     answered, engine, refused, capsys, monkeypatch
 ):
     engine.loses = 3
@@ -240,12 +245,12 @@ def test_what_an_engine_loses_is_counted_and_made_up_for_later(
 
 @pytest.fixture
 def can_run(monkeypatch, engine):
-    """Return what makes vLLM lack something, or nothing, on this machine."""
+    """A function that sets the reason why vLLM cannot run here; "" lets it run."""
 
-    def lack(something):
-        monkeypatch.setattr(choice, "why_not_vllm", lambda accuracy: something)
+    def set_reason(reason):
+        monkeypatch.setattr(choice, "why_not_vllm", lambda accuracy: reason)
 
-    return lack
+    return set_reason
 
 
 @pytest.mark.parametrize(
@@ -256,7 +261,7 @@ def can_run(monkeypatch, engine):
         ("it is not", [], "transformers, because it is not"),
     ],
 )
-def test_auto_is_vllm_where_it_can_run_and_the_run_records_which(
+def test_engine_auto_is_vllm_if_it_can_run_and_the_run_records_the_choice(
     answered, tmp_path, can_run, capsys, reason, conditions, line
 ):
     can_run(reason)
@@ -264,11 +269,11 @@ def test_auto_is_vllm_where_it_can_run_and_the_run_records_which(
     name = line.split(",")[0]
     assert read_settings(tmp_path / "out")["engine"] == name
     assert f"engine auto: {line}\n" in capsys.readouterr().err
-    # It goes on with that engine, which may also be named.
+    # The run continues if that engine is named.
     answered("mful", *conditions, engine=name)
 
 
-def test_a_folder_that_auto_began_keeps_its_engine_wherever_it_goes_on(
+def test_a_folder_begun_with_engine_auto_keeps_its_engine_on_another_machine(
     answered, tmp_path, engine, can_run, capsys, refused
 ):
     can_run("")
@@ -284,7 +289,7 @@ def test_a_folder_that_auto_began_keeps_its_engine_wherever_it_goes_on(
     )
 
 
-def test_the_jobs_of_an_array_name_their_engine(answered, tmp_path, engine, refused):
+def test_engine_auto_is_refused_with_shards(answered, tmp_path, engine, refused):
     message = refused(answered, engine="auto", shard=(1, 2))
     assert message.endswith("with --shard, give --engine vllm or transformers")
     assert not (tmp_path / "out").exists()
@@ -296,14 +301,14 @@ def test_the_jobs_of_an_array_name_their_engine(answered, tmp_path, engine, refu
         (True, True, 0, None, ""),
         (False, True, 0, None, "vLLM is not installed"),
         (True, False, 0, None, "there is no GPU with CUDA"),
-        # The GPUs of workers may be elsewhere; without workers the field says nothing.
+        # Workers may have GPUs on other machines; without workers the field is ignored.
         (True, False, 2, 1, ""),
         (True, True, 2, 0, "there is no GPU with CUDA"),
         (True, False, 0, 1, "there is no GPU with CUDA"),
         (True, True, 0, 0, ""),
     ],
 )
-def test_why_vllm_does_not_run_on_this_machine(
+def test_the_reason_why_vllm_cannot_run_is_named(
     monkeypatch, installed, cuda, workers, gpus, reason
 ):
     monkeypatch.setattr(
@@ -317,7 +322,7 @@ def test_why_vllm_does_not_run_on_this_machine(
 @pytest.mark.parametrize(
     "setting, value, package", [("workers", 2, "ray"), ("engine", "vllm", "vllm")]
 )
-def test_what_is_not_installed_is_named_in_one_line(
+def test_a_package_that_is_not_installed_is_named_in_one_line(
     answered, tmp_path, monkeypatch, refused, setting, value, package
 ):
     monkeypatch.setitem(sys.modules, package, None)
@@ -328,7 +333,7 @@ def test_what_is_not_installed_is_named_in_one_line(
     assert package == "ray" or not (tmp_path / "out").exists()
 
 
-def test_a_folder_made_with_worked_examples_does_not_go_on_without_them(
+def test_a_folder_begun_with_worked_examples_is_not_continued_without_them(
     answered, engine, refused
 ):
     example = {"problem": "What is $1 + 1$?", "solution": "$\\boxed{2}$"}
@@ -339,12 +344,12 @@ def test_a_folder_made_with_worked_examples_does_not_go_on_without_them(
     assert "not (absent)" in message
 
 
-def test_a_run_is_whole_when_its_last_shard_is(answered, tmp_path, engine):
-    whole = tmp_path / "out" / "summary.json"
+def test_a_run_is_complete_when_its_last_shard_is(answered, tmp_path, engine):
+    summary = tmp_path / "out" / "summary.json"
     assert len(answered(shard=(1, 2))) == 2
-    assert not whole.exists()
+    assert not summary.exists()
     assert len(answered(shard=(2, 2))) == 4
-    assert whole.exists()
-    # With another condition there is something to do again.
+    assert summary.exists()
+    # Another condition makes the run incomplete again.
     assert len(answered("mless", shard=(1, 2))) == 6
-    assert not whole.exists()
+    assert not summary.exists()

@@ -1,5 +1,5 @@
-"""Sampled answers are scored at their temperature, by their own tokens, under every
-condition; answers that have no probability are refused.
+"""Sampled answers are scored by their token ids, at their temperature and under every
+condition; answers without a probability, such as greedy ones, are refused.
 """
 
 import json
@@ -36,7 +36,7 @@ PROBLEMS = sampling_order(load_problems("embedded"), SEED)
 
 @pytest.fixture(scope="module")
 def checkpoint(tiny_llama, tmp_path_factory):
-    """A random model whose next token hangs on what came before."""
+    """A random model whose next token depends on the tokens before it."""
     folder = tmp_path_factory.mktemp("spread") / "tiny-llama"
     shutil.copytree(tiny_llama, folder)
     torch.manual_seed(1)
@@ -46,7 +46,7 @@ def checkpoint(tiny_llama, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def draw(checkpoint):
-    """Draw answers under none and mless into a folder."""
+    """A function that samples answers under none and mless into a folder."""
 
     def into(folder, **settings):
         accuracy = Accuracy(
@@ -76,23 +76,25 @@ def drawn(draw, tmp_path_factory):
 
 @pytest.fixture
 def altered(drawn, tmp_path):
-    """A copy of the drawn answers that a test may alter."""
+    """A copy of the sampled answers that a test may change."""
     return shutil.copytree(drawn, tmp_path / "drawn")
 
 
 def change_answers(folder, change):
-    """Change every answer of a folder by what a function returns for it."""
+    """Update every answer of a folder with the fields that a function returns for
+    it.
+    """
     file = folder / "completions.jsonl"
     keep(file, [row | change(row) for row in read(file)])
 
 
 def grade_as_right(folder, is_right):
-    """Grade the answers of a folder as right that a function names, else as wrong."""
+    """Grade the answers of a folder as right if a function says so, else as wrong."""
     change_answers(folder, lambda row: {"correct": is_right(row), "evaluated": True})
 
 
 def change_settings(folder, **changes):
-    """Change what a folder of answers was made with."""
+    """Change the recorded settings of a folder of answers."""
     run = json.loads((folder / "run.json").read_text())
     run["settings"] |= changes
     write_json(folder / "run.json", run)
@@ -100,7 +102,7 @@ def change_settings(folder, **changes):
 
 @pytest.fixture
 def scored(checkpoint, tmp_path):
-    """Score the answers in one folder into another, under these conditions."""
+    """A function that scores the answers of a folder under these conditions."""
 
     def score(answers, *conditions, folder="scores", **settings):
         likelihood = Likelihood(
@@ -112,7 +114,7 @@ def scored(checkpoint, tmp_path):
 
 
 def by_hand(loaded, problem, condition, tokens):
-    """log p(tokens | prompt) at TEMPERATURE, by one plain forward."""
+    """Return log p(tokens | prompt) at TEMPERATURE from one plain forward pass."""
     prompt = build_prompt(loaded.tokenizer, problem, condition, filler=FILLER)
     ids = torch.tensor([[*prompt.input_ids.tolist(), *tokens]])
     with torch.inference_mode():
@@ -145,7 +147,7 @@ def test_a_draw_is_scored_by_its_tokens_at_its_temperature(
         assert row["sample"] == answer["sample"]
 
 
-def test_the_command_line_scores_answers_and_prints_points(
+def test_the_command_line_scores_answers_and_prints_pass_rate_differences(
     checkpoint, drawn, tmp_path, capsys
 ):
     options = f"--model {checkpoint} --conditions none,mless,gap"
@@ -158,16 +160,18 @@ def test_the_command_line_scores_answers_and_prints_points(
     assert len(read(tmp_path / "scores" / "scores.jsonl")) == 24
 
 
-def test_nothing_is_scored_where_no_weights_could_follow(drawn, tmp_path, capsys):
+def test_conditions_that_allow_no_weights_are_refused_before_scoring(
+    drawn, tmp_path, capsys
+):
     options = f"--model demo --conditions none,gap --out {tmp_path / 'scores'}"
     assert main(f"likelihood {options} --answers {drawn}".split()) == 2
     assert "weights need scores under none and mless" in capsys.readouterr().err
     assert not (tmp_path / "scores").exists()
 
 
-def test_what_is_scored_is_not_scored_again(drawn, scored, tmp_path):
+def test_scored_answers_are_not_scored_again(drawn, scored, tmp_path):
     first = scored(drawn, "none", limit=1)
-    # The first that the answers' own seed draws, not any of theirs.
+    # The problem is the first in the sampling order of the answers' seed.
     assert set(first.problem_id) == {PROBLEMS[0].id}
     file = tmp_path / "scores" / "scores.jsonl"
     before = read(file)
@@ -178,16 +182,16 @@ def test_what_is_scored_is_not_scored_again(drawn, scored, tmp_path):
     assert len(after) == len(read(file)) == 16
 
 
-def test_answers_are_scored_only_where_those_to_their_problem_are_divided(
+def test_only_answers_to_problems_with_right_and_wrong_answers_are_scored(
     altered, scored, tmp_path
 ):
-    right, divided = (problem.id for problem in PROBLEMS[:2])
+    right, mixed = (problem.id for problem in PROBLEMS[:2])
     grade_as_right(
         altered, lambda row: row["problem_id"] == right or row["condition"] == "none"
     )
     draws = scored(altered, "none", "mless")
     is_scored = draws["mless"].notna() & draws["none"].notna()
-    assert set(draws.problem_id[is_scored]) == {divided}
+    assert set(draws.problem_id[is_scored]) == {mixed}
     assert set(draws.problem_id[~is_scored]) == {right}
     assert len(read(tmp_path / "scores" / "scores.jsonl")) == 4 * 2
     (row,) = pass_rate_table(draws, [("mless", "none")]).to_dict("records")
@@ -201,20 +205,22 @@ def test_answers_that_were_drawn_under_other_conditions_are_left_out(
     rows = read(altered / "completions.jsonl")
     others = [row | {"key": f"{row['key']}!", "condition": "mful"} for row in rows]
     keep(altered / "completions.jsonl", [*rows, *others])
-    beside = scored(altered, "none", "mless", folder="beside")
-    pd.testing.assert_frame_equal(beside, alone)
-    assert len(read(tmp_path / "beside" / "scores.jsonl")) == 16
+    together = scored(altered, "none", "mless", folder="together")
+    pd.testing.assert_frame_equal(together, alone)
+    assert len(read(tmp_path / "together" / "scores.jsonl")) == 16
 
 
-def test_answers_of_an_unfinished_run_are_said_to_be_not_whole(altered, scored, capsys):
+def test_an_unfinished_run_of_answers_is_reported_as_incomplete(
+    altered, scored, capsys
+):
     scored(altered, "none", "mless")
-    assert "not whole" not in capsys.readouterr().err
+    assert "is not complete" not in capsys.readouterr().err
     (altered / "summary.json").unlink()
     scored(altered, "none", "mless", folder="again")
     assert f"{altered} is not complete, and" in capsys.readouterr().err
 
 
-def test_scores_are_found_in_a_copy_that_was_set_beside(drawn, scored, tmp_path):
+def test_scores_are_found_in_a_renamed_file_of_the_folder(drawn, scored, tmp_path):
     first = scored(drawn, "none", "mless")
     file = tmp_path / "scores" / "scores.jsonl"
     file.rename(file.with_name("scores-backup.jsonl"))
@@ -222,7 +228,7 @@ def test_scores_are_found_in_a_copy_that_was_set_beside(drawn, scored, tmp_path)
     assert not file.read_text()
 
 
-def test_weights_of_a_models_own_draws_average_one(draw, scored, tmp_path):
+def test_importance_weights_average_1_over_sampled_answers(draw, scored, tmp_path):
     folder = draw(tmp_path / "drawn", limit=1, samples=150, max_new_tokens=2)
     grade_as_right(folder, lambda row: row["sample"] == 0)
     draws = scored(folder, "none", "mless")
@@ -266,15 +272,15 @@ COARSER = "not .* in bfloat16: their .* or in float32$"
     [
         ("model", "other", "float32", "has answers of other, not of tiny-llama"),
         ("revision", "other", "float32", "drawn from revision other in float32, not"),
-        # Scores in a coarser dtype are of another model, as those in a third one are.
+        # Scores in a coarser dtype are those of another model, as in any third dtype.
         ("dtype", "float32", "bfloat16", f"in float32, {COARSER}"),
         ("dtype", "float16", "bfloat16", f"in float16, {COARSER}"),
     ],
 )
-def test_answers_of_other_weights_than_those_that_score_them_are_refused(
+def test_answers_of_another_model_revision_or_dtype_are_refused(
     altered, scored, name, value, dtype, message
 ):
-    # Of another revision some are enough, and not the first.
+    # Answers of another revision are refused even if the first answer is not one.
     every = name != "revision"
     change_answers(altered, lambda row: {name: value} if every or row["sample"] else {})
     with pytest.raises(InputError, match=message):
@@ -294,7 +300,7 @@ def test_answers_drawn_in_bfloat16_may_be_scored_in_float32(
 @pytest.mark.parametrize(
     "name, was, now", [("temperature", 0.8, 0.5), ("format", '"plain"', "chat")]
 )
-def test_scores_of_draws_made_otherwise_are_not_continued(
+def test_scores_are_not_continued_with_answers_of_other_settings(
     altered, scored, refused, name, was, now
 ):
     scored(altered, "none", limit=1)

@@ -1,5 +1,5 @@
-"""Likelihoods of solutions against plain forwards with masks made by hand; from disk;
-continuing; mistakes.
+"""Log-likelihoods of solutions compared with plain forward passes and masks made by
+hand; layers read from disk; interrupted runs; mistakes of users.
 """
 
 import contextlib
@@ -45,7 +45,7 @@ PROBLEMS = [
 
 @pytest.fixture(scope="module", params=["llama", "gemma3-local-and-global"])
 def tiny(request, demo, tmp_path_factory):
-    """A random model in a folder, which speaks through the demo's tokenizer."""
+    """A random model with the demo model's tokenizer, loaded from a folder."""
     folder = tmp_path_factory.mktemp(request.param) / "tiny"
     torch.manual_seed(2)
     model = FAMILIES[request.param]()
@@ -57,7 +57,7 @@ def tiny(request, demo, tmp_path_factory):
 
 @pytest.fixture
 def run(tiny, tmp_path):
-    """Score problems with the tiny model into a folder, by these settings."""
+    """A function that scores problems with the tiny model into a folder."""
 
     def scored(problems=PROBLEMS, folder="out", filler=None, seed=0, **settings):
         file = tmp_path / "problems.jsonl"
@@ -85,25 +85,25 @@ def ids_of(loaded, text):
 
 
 def lead_and_text(loaded, problem, target, thought=""):
-    """Return the tokens that a target follows, and those that are scored."""
+    """Return the tokens between the prompt and the target, and the target's tokens."""
     if target == "solution":
         return [], ids_of(loaded, problem.solution)
     lead = ids_of(loaded, BEFORE_ANSWER)
     if thought == "thought":
         lead = ids_of(loaded, problem.solution + BEFORE_ANSWER)
     if thought == "dots-for-thought":
-        # As many as the solution has tokens.
+        # One dot for each token of the solution.
         lead = ids_of(loaded, ".") * len(ids_of(loaded, problem.solution)) + lead
     return lead, ids_of(loaded, problem.answer + "}")
 
 
 def score(logits, ids):
-    """log p of the tokens that stand last, given the logits of every place."""
+    """Return log p of the last tokens, `ids`, from the logits (T, vocabulary)."""
     before = logits[-len(ids) - 1 : -1].log_softmax(-1)
     return float(before.gather(1, torch.tensor(ids)[:, None]).sum())
 
 
-# Which layers hide the slashes from later tokens.
+# The layers that hide the inserted tokens from later ones, by condition.
 HIDDEN = {
     "gap": slice(None),
     "gap:3": slice(None),
@@ -116,7 +116,7 @@ HIDDEN = {
 }
 
 
-# Which of the inserted tokens stay visible all the same.
+# The inserted tokens that stay visible in those layers.
 VISIBLE = {
     "mless-first-2:5": slice(0, 2),
     "mful-middle-1:5": slice(2, 3),
@@ -125,21 +125,23 @@ VISIBLE = {
 
 
 def by_hand(loaded, prompt, lead, text, condition="none"):
-    """log p(text | prompt, lead) by one eager forward, with the mask and the values
-    that the condition means.
+    """Return log p(text | prompt, lead) from one eager forward pass with the mask and
+    the values that the condition stands for.
     """
     return score(logits_by_hand(loaded, prompt, lead, text, condition), text)
 
 
 def logits_by_hand(loaded, prompt, lead, text, condition="none"):
-    """The logits (T, vocabulary) of one eager forward over prompt, lead and text."""
+    """Return the logits (T, vocabulary) of one eager forward pass over prompt, lead and
+    text.
+    """
     ids = torch.tensor([[*prompt.input_ids.tolist(), *lead, *text]])
     span = prompt.spans["inserted"]
-    place = torch.arange(ids.shape[1])
-    inserted = (place >= span.start) & (place < span.stop)
+    position = torch.arange(ids.shape[1])
+    inserted = (position >= span.start) & (position < span.stop)
     hidden = inserted.clone()
     hidden[span][VISIBLE.get(condition, slice(0))] = False
-    cut = (place >= span.stop)[:, None] & hidden
+    cut = (position >= span.stop)[:, None] & hidden
     layers = range(1, loaded.layers + 1)[HIDDEN.get(condition, slice(0))]
     with contextlib.ExitStack() as hooks, torch.inference_mode():
         hooks.enter_context(hidden_by_hand(loaded.model, cut, layers))
@@ -149,18 +151,19 @@ def logits_by_hand(loaded, prompt, lead, text, condition="none"):
 
 
 def silenced_by_hand(model, inserted):
-    """In layer 1 the slashes give nothing; later layers hide them, so that their own
-    states do not matter.
+    """Set the values of the inserted tokens in layer 1 to zero. Later layers hide these
+    tokens, so their hidden states do not matter.
     """
     return model.model.layers[0].self_attn.v_proj.register_forward_hook(
         lambda _, given, output: output.masked_fill(inserted[:, None], 0.0)
     )
 
 
-def test_a_score_is_what_a_plain_forward_gives(tiny, run):
+def test_a_score_equals_the_log_likelihood_of_a_plain_forward(tiny, run):
     conditions = ["none", "mless:5", "mless:3@end", "example", "bare", "repeat"]
     conditions += HIDDEN
-    thoughts = ["thought", "dots-for-thought"]  # before the answer, in none's prompt
+    # These follow the prompt of none and precede the answer.
+    thoughts = ["thought", "dots-for-thought"]
     rows = run(conditions=conditions, at_once=[*conditions, *thoughts])
     assert len(rows) == len(PROBLEMS) * (2 * len(conditions) + len(thoughts))
     assert set(rows.processor) == {processor_name("cpu")}
@@ -177,7 +180,7 @@ def test_a_score_is_what_a_plain_forward_gives(tiny, run):
         assert row["prompt_tokens"] == len(prompt)
 
 
-def test_a_profiles_own_filler_sample_and_format_reach_the_scores(tiny, run):
+def test_a_profiles_filler_sample_and_format_reach_the_scores(tiny, run):
     filler = Filler(mless="!", length=3, position="end")
     rows = run(filler=filler, seed=3, limit=2, conditions=["mless"], format="plain")
     drawn = sampling_order(PROBLEMS, 3)[:2]
@@ -185,7 +188,7 @@ def test_a_profiles_own_filler_sample_and_format_reach_the_scores(tiny, run):
     assert drawn != sampling_order(PROBLEMS, 0)[:2]
     for problem, nats in zip(drawn, rows.nats, strict=True):
         prompt = prompt_of(tiny, problem, "mless", "plain", filler)
-        # Nothing but a line break ends the question of a plain prompt.
+        # In a plain prompt a line break follows the question.
         line_break = ids_of(tiny, "\n")
         _, text = lead_and_text(tiny, problem, "solution")
         expected = by_hand(tiny, prompt, line_break, text)
@@ -193,7 +196,9 @@ def test_a_profiles_own_filler_sample_and_format_reach_the_scores(tiny, run):
 
 
 def with_arm(loaded, prompt, lead, text, key):
-    """log p(text | prompt, lead) where ARM changes the prompt, drawing from a key."""
+    """Return log p(text | prompt, lead) with ARM on the prompt, seeded by a row's
+    key.
+    """
     arm = parse_condition(ARM).arm.model_copy(update={"statistics": "sequence"})
     hook = installed(loaded.model, seed=int(key, 16) % 2**63, **arm.model_dump())
     after = torch.tensor([[*lead, *text]])
@@ -209,7 +214,7 @@ def test_each_model_is_scored(tiny, run, tmp_path):
     assert rows.model.tolist() == ["tiny", "other"]
 
 
-def test_arm_changes_the_prompt_alone(tiny, run):
+def test_arm_changes_only_the_prompt(tiny, run):
     rows = run(conditions=[ARM], at_once=[ARM])
     assert len(rows) == 2 * len(PROBLEMS)
     moved = []
@@ -223,17 +228,19 @@ def test_arm_changes_the_prompt_alone(tiny, run):
     assert max(moved) > 0.002
 
 
-def test_scores_from_disk_are_those_of_the_whole_model(run, monkeypatch, capsys):
+def test_scores_with_layers_read_from_disk_equal_those_of_the_loaded_model(
+    run, monkeypatch, capsys
+):
     conditions = ["none", ARM, "gap", "dilution"]
-    whole = run(conditions=conditions)
+    loaded = run(conditions=conditions)
     monkeypatch.setattr(memory, "free_memory", lambda *_: 0)
     from_disk = run(conditions=conditions, folder="from disk")
     assert "stays on disk" in capsys.readouterr().err
-    assert list(from_disk.key) == list(whole.key)
-    assert from_disk.nats.to_numpy() == pytest.approx(whole.nats.to_numpy(), abs=2e-4)
+    assert list(from_disk.key) == list(loaded.key)
+    assert from_disk.nats.to_numpy() == pytest.approx(loaded.nats.to_numpy(), abs=2e-4)
 
 
-def test_a_run_cut_short_keeps_its_first_problems_under_all_conditions(
+def test_an_interrupted_run_keeps_its_first_problems_under_all_conditions(
     run, tmp_path, monkeypatch
 ):
     forwards = Mock(side_effect=[[-1.0, -2.0], [-3.0, -4.0], KeyboardInterrupt])
@@ -248,22 +255,23 @@ def test_a_run_cut_short_keeps_its_first_problems_under_all_conditions(
     assert {row["problem_id"] for row in rows} == first
 
 
-def test_a_longer_solution_is_left_out_and_counted(run, capsys):
+def test_a_solution_over_the_token_limit_is_left_out_and_counted(run, capsys):
     rows = run(conditions=["none"], max_solution_tokens=3)
     assert set(rows.problem_id) == {"p2"}
     assert "2 problems have solutions of over 3 tokens" in capsys.readouterr().err
     rows = run(conditions=["none"], max_solution_tokens=9, folder="longer")
-    assert set(rows.problem_id) == {"p0", "p2"}  # of more than 9 characters
+    # The limit is in tokens: the solution of p0 has more than 9 characters.
+    assert set(rows.problem_id) == {"p0", "p2"}
 
 
 def solution_wanted(loaded):
-    """Return the one text that is asked for of the first problem."""
+    """Return the only text that is scored for the first problem under none."""
     settings = Likelihood(models=["demo"], conditions=["none"])
     (text,) = texts_wanted(loaded, settings, Filler(), PROBLEMS[:1]).values()
     return text
 
 
-def test_texts_have_no_mark_of_a_beginning(tiny):
+def test_scored_texts_have_no_beginning_of_sequence_token(tiny):
     marked = copy.deepcopy(tiny.tokenizer)
     mark = marked.convert_ids_to_tokens(1)
     marked.backend_tokenizer.post_processor = TemplateProcessing(
@@ -273,7 +281,7 @@ def test_texts_have_no_mark_of_a_beginning(tiny):
     assert text.text == ids_of(tiny, PROBLEMS[0].solution)
 
 
-def test_a_text_may_fill_all_of_the_context_and_no_more(tiny):
+def test_a_text_may_fill_the_context_but_not_exceed_it(tiny):
     text = solution_wanted(tiny)
     length = len(text.ids)
     require_scorable(Mock(context=length, layers=2), text)
@@ -281,7 +289,9 @@ def test_a_text_may_fill_all_of_the_context_and_no_more(tiny):
         require_scorable(Mock(context=length - 1, layers=2), text)
 
 
-def test_a_solution_that_does_not_fit_is_named_before_anything_is_kept(run, tmp_path):
+def test_a_solution_that_exceeds_the_context_is_named_before_anything_is_written(
+    run, tmp_path
+):
     long = PROBLEMS[0].model_copy(update={"solution": "one two three " * 200})
     message = r"p0: prompt and solution are \d+ tokens, tiny has room for 512"
     with pytest.raises(InputError, match=message):
@@ -289,7 +299,7 @@ def test_a_solution_that_does_not_fit_is_named_before_anything_is_kept(run, tmp_
     assert not (tmp_path / "out").exists()
 
 
-def test_no_weights_are_read_where_nothing_is_missing_or_a_folder_is_refused(
+def test_no_weights_are_loaded_if_nothing_is_missing_or_the_folder_is_refused(
     run, monkeypatch
 ):
     scored = run(conditions=["none"])
@@ -319,24 +329,26 @@ UNKNOWN = ["arm:mode=code", "layer-2-only", "gap+dilution", "layers-1-to-0-only"
 
 
 @pytest.mark.parametrize("condition", UNKNOWN)
-def test_conditions_that_likelihoods_lack_are_refused(condition):
+def test_conditions_that_likelihoods_do_not_support_are_refused(condition):
     with pytest.raises((InputError, ValueError)):
         Likelihood(models=["demo"], conditions=["none", condition])
 
 
-# Entropy and divergence of the next token, with the baseline's row in the middle.
+# Conditions for entropy and divergence; the baseline, none, is not the first.
 CONDITIONS = ["mless:5", "none", "gap:3", "mless-last-2:5"]
 
 
 def log_p_by_hand(loaded, problem, condition):
-    """log p (T, vocabulary) of the next token at each token of the solution."""
+    """Return log p (T, vocabulary) of the next token before each token of the
+    solution.
+    """
     text = ids_of(loaded, problem.solution)
     prompt = prompt_of(loaded, problem, condition)
     logits = logits_by_hand(loaded, prompt, [], text, condition)
     return logits[-len(text) - 1 : -1].log_softmax(-1)
 
 
-def test_numbers_are_those_of_plain_forwards(tiny, run):
+def test_entropy_and_divergence_equal_those_of_plain_forwards(tiny, run):
     rows = run(conditions=CONDITIONS, next_token=True)
     assert len(rows) == len(PROBLEMS) * len(CONDITIONS)
     for row in rows.to_dict("records"):
@@ -358,17 +370,19 @@ def test_numbers_are_those_of_plain_forwards(tiny, run):
             assert row["divergence"][0] == 0
 
 
-def test_a_run_that_was_cut_goes_on_without_its_baseline(run, tmp_path, monkeypatch):
-    whole = run(conditions=CONDITIONS, next_token=True)
+def test_an_interrupted_run_continues_after_its_baseline_was_stored(
+    run, tmp_path, monkeypatch
+):
+    complete = run(conditions=CONDITIONS, next_token=True)
     run(conditions=["none"], next_token=True, folder="begun")
     monkeypatch.setattr(next_token_entropy, "PROBLEMS_AT_ONCE", 2)
     continued = run(conditions=CONDITIONS, next_token=True, folder="begun")
-    pd.testing.assert_frame_equal(continued, whole, atol=1e-3)
+    pd.testing.assert_frame_equal(continued, complete, atol=1e-3)
     rows = read(tmp_path / "begun" / "scores.jsonl")
-    assert len(rows) == len(whole)
+    assert len(rows) == len(complete)
 
 
-def test_scores_without_the_distribution_are_not_taken_for_scores_with_it(run):
+def test_scores_without_entropy_are_not_reused_as_scores_with_it(run):
     run(conditions=["none"])
     with pytest.raises(InputError, match="next_token"):
         run(conditions=["none"], next_token=True)

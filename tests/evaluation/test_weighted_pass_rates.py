@@ -50,14 +50,14 @@ def test_the_mean_over_all_draws_is_the_exact_difference(treatment, reference):
     rng = np.random.default_rng(0)
     p = {name: rng.dirichlet(np.full(10, 2.0)) for name in FOUR}
     tuples = np.array(list(product(range(10), repeat=4)))
-    chance = p["none"][tuples[:, :2]].prod(1) * p["mless"][tuples[:, 2:]].prod(1)
+    probability = p["none"][tuples[:, :2]].prod(1) * p["mless"][tuples[:, 2:]].prod(1)
     texts = tuples.ravel()
     draws = pd.DataFrame({name: np.log(p[name][texts]) for name in FOUR})
     draws["model"] = "tiny"
     draws["problem_id"] = np.repeat(np.arange(len(tuples)), 4)
     draws["drawn_under"] = HALVES * len(tuples)
     draws["right"] = right[texts]
-    mean = checked_weighted_differences(draws, treatment, reference) @ chance
+    mean = checked_weighted_differences(draws, treatment, reference) @ probability
     assert mean == pytest.approx(100 * (p[treatment] - p[reference]) @ right, abs=1e-9)
 
 
@@ -80,11 +80,11 @@ def test_a_row_has_diagnostics_whether_or_not_agreeing_answers_are_scored(scored
     draws = pd.concat([four_draws("a", "b"), agreed])
     points = weighted_differences(draws, *SLASHES)
     row = row_of(draws)
-    # What all answers to a problem agree on is multiplied by 0.
+    # If all answers to a problem agree, the estimator multiplies their weights by 0.
     assert points["c"] == 0
     assert row["points"] == pytest.approx(points["a"] * 2 / 3)
     assert (row["n"], row["mixed_problems"], row["mixed_answers"]) == (3, 2, 8)
-    # Of each four answers log p differs by -log 2, 0, log 2 and 0.
+    # The log-likelihoods of each four answers differ by -log 2, 0, log 2 and 0.
     assert row["log_ratio_sd"] == pytest.approx(np.log(2) * (4 / 7) ** 0.5)
     assert row["cut_none"] == pytest.approx(100 * 2 / 6)
     assert row["cut_mless"] == 0
@@ -92,7 +92,7 @@ def test_a_row_has_diagnostics_whether_or_not_agreeing_answers_are_scored(scored
 
 @pytest.mark.parametrize("pair", [("none", "layer-1-only"), ("layer-1-only", "none")])
 def test_the_effective_sample_size_is_the_smaller_one_of_both_conditions(pair):
-    # Under none they are 4/3, 1, 2/3, 1; under layer-1-only 2, 1, 2/3, 1.
+    # The weights are 4/3, 1, 2/3, 1 under none and 2, 1, 2/3, 1 under layer-1-only.
     row = row_of(four_draws("a"), pair)
     squares = 2**2 + 1 + (2 / 3) ** 2 + 1
     assert row["effective_sample_size"] == pytest.approx(
@@ -109,7 +109,9 @@ def test_a_problem_with_more_draws_under_one_condition_is_left_out():
 
 
 def halves(ratio, slope):
-    """Return answers with these log ratios, drawn with chances of another slope."""
+    """Return answers with these log-likelihood ratios, whose prompts are drawn so that
+    the calibration slope is `slope`.
+    """
     rng = np.random.default_rng(0)
     under_mless = rng.random(len(ratio)) < 1 / (1 + np.exp(-slope * ratio))
     draws = pd.DataFrame({"none": -50.0, "mless": ratio - 50})
@@ -137,7 +139,7 @@ def test_the_slopes_interval_is_clustered_by_problem_and_uses_scored_answers():
         assert unscored == pytest.approx(slope_of_draws(drawn))
         assert np.isnan(slope_of_draws(drawn[drawn.drawn_under == half])).all()
     assert np.isnan(slope_of_draws(drawn.drop(columns="mless"))).all()
-    # No slope is steep enough for halves that do not overlap.
+    # The slope is infinite if the halves do not overlap.
     for is_apart in (drawn.mless > drawn.none, drawn.mless < drawn.none):
         apart = drawn.assign(drawn_under=np.where(is_apart, "mless", "none"))
         assert np.isnan(slope_of_draws(apart)).all()
@@ -163,7 +165,7 @@ def test_problems_of_a_single_template_have_no_interval():
 
 
 def uneven(effective, condition):
-    """Return forty answers, so many of which have nearly all of the weight under a
+    """Return forty answers, of which `effective` have nearly all of the weight under a
     condition.
     """
     draws = four_draws(*"abcdefghij", **dict.fromkeys(FOUR, 0.0))
@@ -187,7 +189,7 @@ def test_no_weighted_estimate_if_the_effective_sample_size_is_below_half(
 
 
 def test_the_conditions_that_sampled_the_answers_are_always_compared():
-    # At worst the weighted estimate is that of counting.
+    # At worst the weighted estimate is as imprecise as the observed difference.
     draws = uneven(19, "mless")
     row = row_of(draws)
     assert row["effective_sample_size"] < 20

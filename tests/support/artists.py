@@ -1,4 +1,4 @@
-"""Tables to draw, and what a figure's artists say."""
+"""Tables written down as CSV, and the texts of a figure's labels."""
 
 import io
 
@@ -6,7 +6,7 @@ import pandas as pd
 
 
 def table(csv: str) -> pd.DataFrame:
-    """Return a table that a test writes down."""
+    """Return the table of a CSV text."""
     return pd.read_csv(io.StringIO(csv))
 
 

@@ -1,5 +1,7 @@
-"""A headless Chromium for the tests that need a real browser; where something lacks,
-they are skipped, and one line says how to install it all.
+"""A headless Chromium for the tests that need a real browser.
+
+If a part is missing, these tests are skipped with one line that says how to install
+all.
 """
 
 import shutil
@@ -15,7 +17,9 @@ if not (CHROMIUM and DRIVER and shutil.which("npm")):
 
 
 def start_chromium():
-    """Start a browser without a window, that keeps what pages write to its console."""
+    """Return a browser without a window, whose log has what pages write to the
+    console.
+    """
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
     for argument in (

@@ -7,12 +7,14 @@ from lib.paths import ROOT
 
 
 def copy_repository(folder: Path) -> Path:
-    """Copy what commands need, without anything that they made."""
+    """Copy the files that commands need into a folder, without results, and return
+    it.
+    """
     for name in ("lib", "notebooks", "data", "studies"):
         shutil.copytree(
             ROOT / name,
             folder / name,
             ignore=shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints"),
         )
-    shutil.copy(ROOT / "pyproject.toml", folder)  # which has the copy's address
+    shutil.copy(ROOT / "pyproject.toml", folder)  # it has the repository's URL
     return folder

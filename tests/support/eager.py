@@ -1,6 +1,4 @@
-"""What the attention code is held against: whole matrices of transformers' own eager
-attention.
-"""
+"""References for the attention code: full matrices of transformers' eager attention."""
 
 import contextlib
 
@@ -9,8 +7,8 @@ import torch
 
 @contextlib.contextmanager
 def hidden_by_hand(model, cut, layers):
-    """Attend eagerly with a mask in which these layers, counted from 1, if any, lack
-    what `cut` (T, T) says.
+    """Use eager attention within the block, masking in these layers (counted from 1)
+    the query-key pairs that are true in `cut` (T, T).
     """
     decoder = model.get_decoder()
     lowest = torch.finfo(torch.float32).min
@@ -47,23 +45,23 @@ def matrices(model, ids):
 
 
 def received(attention):
-    """Return what each token receives of the later ones, (..., T) of matrices (..., T,
-    T): the definition.
+    """Return the mean attention that each token receives from the later ones (..., T),
+    by its definition, of matrices (..., T, T).
     """
     below = torch.tril(torch.ones(attention.shape[-2:]), -1)
     return (attention * below).sum(-2) / below.sum(-2)
 
 
 def outputs_of(model, ids, *names):
-    """Return by (layer, name) what these modules of each layer put out for one prompt
-    (T,), without the batch.
+    """Return the outputs of these modules of each layer for one prompt (T,), by (layer,
+    name) and without the batch dimension.
     """
     decoder = model.get_decoder()
     outputs = {}
 
-    def keeping(place):
+    def keeping(key):
         def keep(module, inputs, output):
-            outputs[place] = output[0]
+            outputs[key] = output[0]
 
         return keep
 
@@ -78,7 +76,7 @@ def outputs_of(model, ids, *names):
 
 
 def values_of(model, ids):
-    """Return the values that each head takes of one prompt (T,), (L, H, T, D)."""
+    """Return the value vectors of each query head for one prompt (T,): (L, H, T, D)."""
     width = model.config.head_dim
     outputs = outputs_of(model, ids, "self_attn.v_proj").values()
     of_key_heads = torch.stack([*outputs]).unflatten(-1, (-1, width)).transpose(1, 2)

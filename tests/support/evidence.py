@@ -1,5 +1,5 @@
-"""What a profile measured on a model `m`, made by hand: its inside as arrays, answers
-and likelihoods as tables.
+"""Evidence on a model `m`, made by hand for the claims: measurements of its attention
+as arrays, answers and log-likelihoods as tables.
 """
 
 import numpy as np
@@ -19,9 +19,9 @@ CONDITIONS = ["none", "mless", "mful"]
 
 
 def verdict_on(name, evidence, model="m", **changes):
-    """Return the verdict on a claim, of what is known of a model.
+    """Return the verdict on a claim from the evidence on a model.
 
-    The claim may have other arguments or another range than it has.
+    changes: fields of the claim, such as its range, with other values than stored.
     """
     claim = CLAIMS[name].model_copy(update=changes)
     (verdict,) = judge([claim], {model: evidence})
@@ -29,8 +29,8 @@ def verdict_on(name, evidence, model="m", **changes):
 
 
 def lambdas(values, n=40, layers=3, networks=("trained",)):
-    """Return evidence of λ (network, condition, problem, layer, head) of two heads, to
-    which the values are broadcast.
+    """Return evidence on λ for two heads; the values are broadcast to (network,
+    condition, problem, layer, head).
     """
     labels = {"network": list(networks), "condition": CONDITIONS}
     labels["problem"] = [f"embedded/template{i % TEMPLATES}/{i}" for i in range(n)]
@@ -39,9 +39,7 @@ def lambdas(values, n=40, layers=3, networks=("trained",)):
 
 
 def dataset(labels, arrays):
-    """Return measurements over these labels: the variables that are given, or what is
-    broadcast to them.
-    """
+    """Return a dataset with these coordinates, to which the arrays are broadcast."""
     sizes = {name: [len(labels[dim]) for dim in DIMENSIONS[name]] for name in arrays}
     return xr.Dataset(
         {
@@ -53,13 +51,15 @@ def dataset(labels, arrays):
 
 
 def close(column, expected):
-    """Say that a column of a table has these numbers."""
+    """Assert that a column of a table has about these numbers."""
     assert column.tolist() == pytest.approx(expected)
 
 
 def answers(part="main", **conditions):
-    """Return evidence of answers under each condition (`_` for @), which is told by a
-    text for each problem as `sampled` has it, or by one text of single answers.
+    """Return evidence on answers under each condition (`_` in a name becomes @).
+
+    conditions: for each a list of strings, one a problem, as `sampled` takes them, or
+    one string with one answer per problem.
     """
     records = []
     for name, of_problems in conditions.items():
@@ -68,13 +68,15 @@ def answers(part="main", **conditions):
 
 
 def right(solved, of=60):
-    """Return single answers of which the first so many are right."""
+    """Return one answer per problem for `answers`, of which the first `solved` are
+    right.
+    """
     return "1" * solved + "0" * (of - solved)
 
 
 def scores(n=30, **shifts):
-    """Return likelihoods of solutions in which a condition gives each problem so many
-    nats more than none, no two the same.
+    """Return log-likelihoods of solutions of n problems under none and under conditions
+    that raise them by about so many nats, by a slightly different number each.
     """
     rows = [
         {"condition": name, "problem_id": f"p{i}", "nats": -200.0 + i + shift * factor}

@@ -1,6 +1,4 @@
-"""Tiny random models of every family that received attention serves, with widths of a
-few numbers.
-"""
+"""Tiny random models of every family that received attention supports."""
 
 import functools
 
@@ -97,7 +95,7 @@ FAMILIES["deepseek_v3"] = functools.partial(of_type, "deepseek_v3", **MULTI_HEAD
 
 
 def of_layers(model_type, kind):
-    """Make a random model whose first two layers mix tokens in another way."""
+    """Make a random model whose first two layers are of another kind than attention."""
     sizes = {
         "linear_num_key_heads": 2,
         "linear_num_value_heads": 2,
@@ -120,7 +118,7 @@ WITHOUT_ATTENTION = {
 
 
 def save(model, folder, **options):
-    """Save a model beside a tokenizer of as many words as the smallest one has."""
+    """Save a model and a tokenizer with the vocabulary size of the tiny models."""
     words = {f"w{number}": number for number in range(SMALL["vocab_size"])}
     tokenizer = Tokenizer(WordLevel(words, unk_token="w0"))
     tokenizer.pre_tokenizer = WhitespaceSplit()
@@ -129,13 +127,13 @@ def save(model, folder, **options):
 
 
 def on_cpu(spec, **options):
-    """Load a model, such as one that was saved."""
+    """Load a model by name or folder on the CPU."""
     return load(str(spec), device="cpu", **options)
 
 
 def spread(model, width=0.3):
-    """Draw the weights wider: with the default of 0.02 attention is too even to tell
-    heads apart.
+    """Draw the weights again with standard deviation `width`: with the default of 0.02
+    attention is too uniform to tell heads apart.
     """
     for parameter in model.parameters():
         parameter.data.normal_(0, width)

@@ -1,4 +1,4 @@
-"""Answers written by hand, whose tables are known."""
+"""Stored answers written by hand, from which the expected tables follow."""
 
 import gzip
 import json
@@ -32,45 +32,45 @@ def record(condition, problem, correct, sample=0, **others):
 
 
 def run(condition, right, n, **others):
-    """The first `right` of n problems are solved."""
+    """Return one answer to each of n problems, of which the first `right` are right."""
     return [record(condition, f"p{i}", i < right, **others) for i in range(n)]
 
 
 def sampled(condition, answers):
-    """Several samples of each problem, a character each: 1 is right, 0 is wrong, and _
-    is missing.
+    """Return several samples of each problem from one string per problem, in which each
+    character is a sample: 1 is right, 0 is wrong, and _ is missing.
     """
     return [
-        record(condition, f"p{place}", answer == "1", sample)
-        for place, of_problem in enumerate(answers)
+        record(condition, f"p{number}", answer == "1", sample)
+        for number, of_problem in enumerate(answers)
         for sample, answer in enumerate(of_problem)
         if answer != "_"
     ]
 
 
 def keep(path, rows):
-    """Write rows as lines of a file, with their places as keys where they have none."""
-    lines = [json.dumps({"key": str(place)} | row) for place, row in enumerate(rows)]
+    """Write rows as lines of a file; a row without a key gets its index as the key."""
+    lines = [json.dumps({"key": str(index)} | row) for index, row in enumerate(rows)]
     content = "".join(f"{line}\n" for line in lines).encode()
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
 
 
 def draws_of(problems):
-    """Two answers under none and two under mless to each problem, of which the first is
-    right, and their log p under three conditions.
+    """Return two answers under none and two under mless to each problem, of which the
+    first is right, and their log-likelihoods under three conditions.
     """
     names = [f"p{number}" for number in range(problems)]
-    answers = pd.DataFrame(product(names, range(4)), columns=["problem_id", "place"])
-    place = answers.pop("place")
+    answers = pd.DataFrame(product(names, range(4)), columns=["problem_id", "number"])
+    number = answers.pop("number")
     answers = answers.assign(
-        key=answers.problem_id + "-" + place.astype(str),
-        condition=np.where(place < 2, "none", "mless"),
-        sample=place % 2,
-        right=place == 0,
+        key=answers.problem_id + "-" + number.astype(str),
+        condition=np.where(number < 2, "none", "mless"),
+        sample=number % 2,
+        right=number == 0,
         model="tiny",
         finish_reason="stop",
     )
-    seen = pd.DataFrame({"condition": ["none", "mless", "hidden-from-layer-1"]})
+    scored = pd.DataFrame({"condition": ["none", "mless", "hidden-from-layer-1"]})
     keys = answers[["key", "problem_id", "model"]].rename(columns={"key": "answer"})
-    return answers, keys.merge(seen, how="cross").assign(nats=-50.0)
+    return answers, keys.merge(scored, how="cross").assign(nats=-50.0)

@@ -1,7 +1,7 @@
-"""A stand-in for the model hub: serves folders under real ids, counts what it sends,
-misbehaves on demand.
+"""A local server that takes the part of the model hub: it serves folders as
+repositories, counts the bytes that it sends, and fails on demand.
 
-As on the real hub, weights lie on another host, to which a request is redirected.
+As on the real hub, a request for weights is redirected to another host.
 """
 
 import contextlib
@@ -29,13 +29,13 @@ PORTION = 1 << 20  # bytes
 
 
 class HubServer(ThreadingHTTPServer):
-    """Serves root/Qwen/Qwen2.5-Math-7B and the like on 127.0.0.1 from a thread, as long
-    as the block lasts.
+    """Serves folders such as root/Qwen/Qwen2.5-Math-7B on 127.0.0.1 from a thread until
+    the `with` block ends.
 
-    Switches: `gated` (repository -> 401 or 403 for its files), `lost` (commits that are
-    no longer there), `ignore_range` (200 and the whole file), and `break_after` (cut
-    the connection once, when so many bytes of weights have been sent). Counts in bytes:
-    `sent` and `sent_weights`.
+    Switches: `gated` (repository -> status 401 or 403 for its files), `lost` (commits
+    that no longer exist), `ignore_range` (answer a range request with status 200 and
+    the entire file), and `break_after` (cut the connection once, after so many bytes of
+    weights). Counts in bytes: `sent` and `sent_weights`.
     """
 
     daemon_threads = True
@@ -110,7 +110,7 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
     def describe(self, repo: str, commit: str, as_tree: bool) -> None:
-        """Send which files a repository has, in one of the hub's two ways."""
+        """Send the list of a repository's files in one of the hub's two formats."""
         files = []
         for name, size in self.server.files(repo).items():
             entry = {"type": "file", "size": size, "oid": name}
@@ -152,11 +152,11 @@ class Handler(BaseHTTPRequestHandler):
         headers["ETag"] = tag
         headers["Accept-Ranges"] = "bytes"
         start, stop, status = 0, size, 200
-        asked_range = RANGE.fullmatch(self.headers.get("Range", ""))
-        if asked_range and not hub.ignore_range:
+        requested = RANGE.fullmatch(self.headers.get("Range", ""))
+        if requested and not hub.ignore_range:
             status = 206
-            start = int(asked_range[1])
-            stop = min(int(asked_range[2]) + 1, size)
+            start = int(requested[1])
+            stop = min(int(requested[2]) + 1, size)
             headers["Content-Range"] = f"bytes {start}-{stop - 1}/{size}"
         self.answer(status, stop - start, headers)
         with open(path, "rb") as file:
@@ -166,9 +166,7 @@ class Handler(BaseHTTPRequestHandler):
                 start += self.send_body(portion, is_weights)
 
     def send_body(self, body: bytes, weights: bool = False) -> int:
-        """Send so much of it as may go out before the connection is cut; return its
-        whole length.
-        """
+        """Send a body, or its part before `break_after`; return its full length."""
         hub = self.server
         allowed = len(body)
         if self.command == "HEAD":
@@ -185,14 +183,14 @@ class Handler(BaseHTTPRequestHandler):
                 hub.sent_weights += allowed
         try:
             self.wfile.write(body[:allowed])
-        except ConnectionError:  # a reader that has seen enough hangs up
+        except ConnectionError:  # the client closed the connection early
             self.close_connection = True
         return len(body)
 
 
 @contextlib.contextmanager
 def serving(root: Path, caches: Path, patch) -> Iterator[HubServer]:
-    """Serve the repositories of a folder in the real hub's place, with empty caches."""
+    """Serve a folder's repositories in place of the real hub, with empty caches."""
     with HubServer(root) as server:
         point_at(server.url, patch)
         patch.setattr(constants, "HF_HUB_CACHE", str(caches / "hub"))
@@ -201,8 +199,8 @@ def serving(root: Path, caches: Path, patch) -> Iterator[HubServer]:
 
 
 def point_at(url: str, patch) -> None:
-    """Let a hub at this address take the real one's place in this process, which read
-    HF_ENDPOINT long ago.
+    """Make this process use the hub at a URL; setting HF_ENDPOINT would come too late,
+    because huggingface_hub reads it on import.
     """
     patch.setattr(constants, "ENDPOINT", url)
     template = url + "/{repo_id}/resolve/{revision}/{filename}"

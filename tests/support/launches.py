@@ -1,4 +1,6 @@
-"""What a computation asks of a GPU, counted on torch's meta device without one."""
+"""Count the kernels that a computation would launch on a GPU, on torch's meta
+device.
+"""
 
 from collections import Counter
 
@@ -6,7 +8,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 aten = torch.ops.aten
-# Kernels of none: what makes an empty tensor, or looks at one in another shape.
+# Operators without a kernel: they allocate an empty tensor or return a view.
 NO_KERNEL = (
     aten.empty,
     aten.new_empty,
@@ -17,10 +19,10 @@ NO_KERNEL = (
 
 
 class Launches(TorchDispatchMode):
-    """Counts kernels by name, in `kernels`, while it is a context.
+    """Counts kernels by name in `kernels` within its `with` block.
 
-    Whoever reads a truth value of a tensor without numbers learns that all of something
-    is so, and none of anything: nothing is padded, nothing is NaN.
+    A truth value read from a meta tensor, which has no numbers, is False after `any`
+    and otherwise True: nothing is padded, nothing is NaN.
     """
 
     def __init__(self):
@@ -30,7 +32,8 @@ class Launches(TorchDispatchMode):
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         operator = function.overloadpacket
-        # In inference mode compound operators come whole; this one is a kernel.
+        # In inference mode compound operators arrive undecomposed; this one is a
+        # kernel.
         if operator is not aten.scaled_dot_product_attention:
             with self:
                 parts = function.decompose(*args, **(kwargs or {}))
@@ -45,6 +48,6 @@ class Launches(TorchDispatchMode):
 
 
 def is_view(function):
-    """Say whether an operator returns a view of its input, which it does not change."""
+    """Return whether an operator returns a view of its input without changing it."""
     returned = [value.alias_info for value in function._schema.returns]
     return any(alias is not None and not alias.is_write for alias in returned)

@@ -1,4 +1,4 @@
-"""Several notebooks in one kernel, which starts and imports once."""
+"""Run several notebooks in one kernel, which starts and imports once."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,9 +11,10 @@ import pytest
 def run_in_one_kernel(
     folder: Path, notebooks: Sequence[Path], before: str = "", **parameters: object
 ) -> nbformat.NotebookNode:
-    """Run the code of notebooks, each with these parameters, by the package of a copy
-    of the repository; return them as one, with what it printed.
+    """Run the code of several notebooks, each with these parameters, and return them as
+    one notebook with its outputs.
 
+    folder: a copy of the repository, whose package the kernel imports.
     before: code that runs first.
     """
     given = "\n".join(f"{name} = {value!r}" for name, value in parameters.items())
@@ -26,10 +27,10 @@ def run_in_one_kernel(
             if "parameters" in cell.metadata.get("tags", []):
                 cells.append(nbformat.v4.new_code_cell(given))
 
-    whole = folder / "whole.ipynb"
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), whole)
+    joined = folder / "joined.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), joined)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(folder))
         return papermill.execute_notebook(
-            whole, None, cwd=folder, kernel_name="python3", progress_bar=False
+            joined, None, cwd=folder, kernel_name="python3", progress_bar=False
         )

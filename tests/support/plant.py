@@ -2,9 +2,9 @@
 
     python tests/support/plant.py FILE OLD NEW TEST...
 
-In FILE the text OLD, which has to stand there once, becomes NEW; then pytest runs the
-TESTs: files, or single tests as pytest names them. The copy is deleted afterwards. A
-mistake that survives shows a test that is missing.
+In FILE the text OLD, which must occur exactly once, becomes NEW; then pytest runs the
+TESTs: files, or single tests as pytest names them. The copy is deleted afterwards. If a
+mistake survives, a test is missing.
 
     python tests/support/plant.py lib/statistics/intervals.py "ALPHA = 0.05" \\
         "ALPHA = 0.5" tests/test_statistics.py
@@ -28,18 +28,20 @@ NOTICED = (1, 2)
 
 
 def notices(file: str, old: str, new: str, tests: list[str], root: Path = ROOT) -> bool:
-    """Return whether the tests fail with the mistake; raises ValueError for a place
-    that is not there once, and for tests that are not there.
+    """Return whether the tests fail with the mistake.
+
+    Raises ValueError if `old` does not occur exactly once in the file, and if pytest
+    finds no such tests.
     """
     with tempfile.TemporaryDirectory() as folder:
         copy = shutil.copytree(root, Path(folder) / "copy", ignore=LEFT_OUT)
-        place = copy / file
-        text = place.read_text(encoding="utf-8")
+        path = copy / file
+        text = path.read_text(encoding="utf-8")
         if text.count(old) != 1:
             raise ValueError(f"{file} has {old!r} {text.count(old)} times, not once")
-        place.write_text(text.replace(old, new), encoding="utf-8")
+        path.write_text(text.replace(old, new), encoding="utf-8")
 
-        # The copy's own package goes before one that is installed.
+        # Import the copy's package, not one that is installed.
         environment = os.environ | {"PYTHONPATH": str(copy)}
         command = [sys.executable, "-m", "pytest", "-q", "-x", *tests]
         command += ["-p", "no:cacheprovider"]
@@ -52,11 +54,11 @@ def notices(file: str, old: str, new: str, tests: list[str], root: Path = ROOT) 
 
 
 def main() -> None:
-    """Plant what the command line says; the exit code is 1 if it survives."""
+    """Plant the mistake of the command line; the exit code is 1 if it survives."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("file")
-    parser.add_argument("old", help="text that stands once in the file")
-    parser.add_argument("new", help="the mistake, which takes its place")
+    parser.add_argument("old", help="text that occurs exactly once in the file")
+    parser.add_argument("new", help="the mistake that replaces it")
     parser.add_argument("tests", nargs="+", help="as pytest names them")
     options = parser.parse_args()
     noticed = notices(options.file, options.old, options.new, options.tests)

@@ -1,4 +1,4 @@
-"""A small profile's results and figures, made by hand, from which a page is made."""
+"""Results and figures of a small profile, made by hand, as input for a report page."""
 
 import gzip
 import json
@@ -8,8 +8,8 @@ from hand_written import keep, record
 from lib.claims.verdicts import Verdict, write_verdicts
 from lib.profiles import Profile
 
-ANSWERED = "SmolLM2-135M-Instruct"  # as the demo model is called
-# as a model's text
+ANSWERED = "SmolLM2-135M-Instruct"  # the demo model's name in results
+# A text of a model that tries to run code on the page.
 EVIL = (
     "</script><script>window.pwned = 1</script><img src=x onerror='window.pwned ="
     " 1'>\"'\u2028"
@@ -17,7 +17,7 @@ EVIL = (
 
 
 def verdict(id: str = "dilution", model: str = ANSWERED, **changes) -> Verdict:
-    """Return a verdict, supported by 40 problems unless changed."""
+    """Return a verdict: supported with n = 40, except for the changed fields."""
     fields = {
         "claim": "Every head drops",
         "reading": "literal",
@@ -36,9 +36,9 @@ def verdict(id: str = "dilution", model: str = ANSWERED, **changes) -> Verdict:
 
 
 def answer(problem: str, condition: str, correct: bool, **changes) -> dict:
-    """Return a completion that says what it is."""
-    own = {"model": ANSWERED, "response": f"{problem} under {condition}"}
-    return record(condition, problem, correct, **own | changes)
+    """Return a completion whose response names its problem and condition."""
+    fields = {"model": ANSWERED, "response": f"{problem} under {condition}"}
+    return record(condition, problem, correct, **fields | changes)
 
 
 def write_answers(profile: Profile, *records: dict) -> None:
@@ -47,7 +47,7 @@ def write_answers(profile: Profile, *records: dict) -> None:
 
 
 def make_evil(profile: Profile) -> None:
-    """Let every text of a model try to get out of its place on the page."""
+    """Replace every text of a model in a profile's results by EVIL."""
     write_verdicts(profile, [verdict(EVIL, EVIL, claim=EVIL, reading=EVIL)])
     evil = {"response": f"{EVIL}\ud800"}
     pair = answer("a", "none", False, **evil), answer("a", "mless", True, **evil)
