@@ -2,21 +2,24 @@
 and tabulate them.
 
     answers = evaluation.answers(profile, "fillers")  # stored, or generated now
-    answer_tables.summarise(answers)
+    answer_tables.summarise(answers)  # accuracy by model and condition
 
-    profile_parts        a profile's answers and scores by part, stored or computed now
+A *part* of a profile is one set of answers or scores under the same settings, such as
+main, fillers or likelihood. A *draw* is an answer sampled to be weighted.
+
+    profile_parts        the answers and scores of each part, stored or computed now
 
 Answers:
 
     run                  complete and grade the answers that a folder lacks: `evaluate`
-    engine_choice        which engine answers if the settings say auto
+    engine_choice        the engine that generates answers if the settings say auto
     planned_completions  every completion of a run, with its key and common fields
     records              settings that decide a run's numbers; the fields of its rows
 
 Scores, which are log-likelihoods of given texts:
 
-    solution_scores      of reference solutions and gold answers: `likelihoods`
-    sample_scores        of sampled answers, whose weights need them: `score_draws`
+    solution_scores      of reference solutions and gold answers: `score_solutions`
+    sample_scores        of draws, whose importance weights need them: `score_draws`
     log_likelihood       log p of texts in batches, teacher-forced
     next_token_entropy   with each score, the entropy of the next token
 

@@ -1,9 +1,9 @@
-"""What ablations show: how far the log-likelihood of the reference solution, or the
-entropy of its next token, moves between two conditions, over the problems that have
-both.
+"""Tabulate how the log-likelihood of the reference solution, or the entropy of its next
+token, differs between two conditions, such as slashes visible to all layers or to some.
 
-All take `lib.evaluation.scores(profile, "ablations")` and return a row per model and
-contrast, with the 95 % interval over problems.
+The tables take `lib.evaluation.scores(profile, "ablations")`. They have a row per model
+and contrast (a pair of conditions): the mean difference over the problems scored under
+both, with its 95 % interval (low, high) and their number n.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,32 +20,35 @@ OTHER_LAYERS = "the layers after k see the slashes"
 
 
 def with_likelihoods(ablations: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
-    """Return the ablations and, of the same models and problems, the likelihoods of
-    reference solutions under further conditions.
+    """Return the rows of `ablations`, followed by those rows of `scores` that have the
+    reference solutions of the same models and problems under further conditions.
 
-    Problems without ablations are left out: they differ in their effects, so that
-    contrasts of different problems could not be compared.
+    Problems without ablations are left out, because effects differ between problems, so
+    that contrasts over different problems could not be compared.
     """
     same = ablations[["model", "problem_id"]].drop_duplicates()
     solutions = scores[scores.target == "solution"].merge(same)
-    every = pd.concat([ablations, solutions], ignore_index=True)
-    return every.drop_duplicates(["model", "condition", "problem_id"])
+    rows = pd.concat([ablations, solutions], ignore_index=True)
+    return rows.drop_duplicates(["model", "condition", "problem_id"])
 
 
 def contrast_table(
     ablations: pd.DataFrame, contrasts: Mapping[str, tuple[str, str]]
 ) -> pd.DataFrame:
-    """Return the change of log p in nats for each contrast: a label, with the condition
-    whose log p is reduced by that of the other.
+    """Return the difference in log-likelihood between the conditions of each contrast,
+    in nats.
+
+    contrasts: by label, the pair (treatment, reference); the reference is subtracted.
     """
     return _changes(ablations, ablations.nats, contrasts)
 
 
 def depth_table(ablations: pd.DataFrame) -> pd.DataFrame:
-    """Return the change of log p in nats against a gap where layers 1 to k alone see
-    the slashes, and where the layers after k alone see them, by k.
+    """Return the log-likelihood if only some layers can attend to the slashes, minus
+    that with a gap (no layer can), in nats.
 
-    After layer 0 all layers see them.
+    The column "visible to" says which layers can: layers 1 to k, or those after k (all
+    layers if k is 0).
     """
     contrasts = {}
     visible_to = {}
@@ -75,15 +78,17 @@ def depth_table(ablations: pd.DataFrame) -> pd.DataFrame:
 
 
 def entropy_table(ablations: pd.DataFrame, conditions: Sequence[str]) -> pd.DataFrame:
-    """Return the change of the next token's mean entropy against none in nats, and the
-    mean `divergence` of its distribution from none's (Kullback-Leibler, in nats), by
-    tokens of the solution and by condition.
+    """Return how the mean entropy of the next token under each condition differs from
+    that under `none`, in nats, for each window of the solution's tokens.
+
+    `tokens` names the window, one of WINDOWS. `divergence` is the mean Kullback-Leibler
+    divergence of the next token's distribution from that under `none`, in nats.
     """
     contrasts = {name: (name, "none") for name in conditions}
     tables = []
-    for number, tokens in enumerate(WINDOWS):
-        table = _changes(ablations, ablations.entropy.str[number], contrasts)
-        values = ablations.assign(divergence=ablations.divergence.str[number])
+    for index, tokens in enumerate(WINDOWS):
+        table = _changes(ablations, ablations.entropy.str[index], contrasts)
+        values = ablations.assign(divergence=ablations.divergence.str[index])
         means = values.groupby(["model", "condition"]).divergence.mean()
         pairs = zip(table.model, table.contrast, strict=True)
         table["divergence"] = [means[pair] for pair in pairs]
@@ -98,7 +103,11 @@ def _changes(
     values: pd.Series,
     contrasts: Mapping[str, tuple[str, str]],
 ) -> pd.DataFrame:
-    """Return a row per contrast and model that has it, with the mean change."""
+    """Return the mean difference in `values` between the conditions of each contrast,
+    for each model that was scored under both.
+
+    values: one for each row of `ablations`.
+    """
     rows = ablations[["model", "condition", "problem_id"]].assign(
         value=values.astype(float)
     )
@@ -107,11 +116,11 @@ def _changes(
         for model, of_model in rows.groupby("model", sort=False)
     }
     changes = []
-    for label, (more, less) in contrasts.items():
+    for label, (treatment, reference) in contrasts.items():
         for model, table in by_model.items():
-            if more not in table or less not in table:
+            if treatment not in table or reference not in table:
                 continue
-            differences = (table[more] - table[less]).dropna()
+            differences = (table[treatment] - table[reference]).dropna()
             if differences.empty:
                 continue
             row = {"model": model, "contrast": label, "n": len(differences)}

@@ -1,9 +1,11 @@
-"""Tables of answers and likelihoods: accuracy in %, each condition compared with none
-in points, graders, token limits, and log-likelihoods of solutions. Tables of several
-samples are in `pass_at_k_tables`.
+"""Tabulate answers and likelihoods: accuracy in %, the effect of each condition in
+percentage points, graders, token limits, and log-likelihoods of solutions.
 
-All functions take the answers of one part (`lib.evaluation.answers`) or
-`lib.evaluation.scores`; all intervals are those of `lib.statistics`, over problems.
+`answers` is the table of one part (`lib.evaluation.answers`), with a row per completion
+and the column `right`; `scores` is that of `lib.evaluation.scores`. An effect is the
+difference to the condition `none` on the same problems. All intervals are 95 %
+confidence intervals over problems (`lib.statistics`). `pass_at_k_tables` has the tables
+of several samples.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,20 +28,22 @@ GRADERS = {
 GROUP_COLUMNS = ["model", "condition"]
 PAPER = DATA / "paper.yaml"  # the paper's numbers
 ACCURACY_INTERVAL = ["accuracy", "low", "high"]
-RATE_COLUMNS = [  # shares of a group's answers in %, by `_rates`
-    "no_box",
-    "truncated",
-    "run_on",
-    "ungraded",
-    "unreadable_gold",
-    "restated",
+RATE_COLUMNS = [  # shares of a group's answers, in %
+    "no_box",  # without a boxed answer, or with an empty box
+    "truncated",  # cut off by the token limit
+    "run_on",  # followed by another problem
+    "ungraded",  # counted as wrong, because the grader failed or could not read them
+    "unreadable_gold",  # counted as wrong, because the gold answer cannot be read
+    "restated",  # correct, but with an operation left to carry out, as in 3 + 4
 ]
 EFFECT_INTERVAL = ["effect", "effect_low", "effect_high"]
+# only_none, only_this: samples that are right only under none, or only under the row's
+# condition.
 EFFECT_COLUMNS = [*EFFECT_INTERVAL, "p_value", "only_none", "only_this"]
 PAIRED_COLUMNS = [*EFFECT_COLUMNS, "p_holm"]
 LENGTH_INTERVAL = ["tokens", "tokens_low", "tokens_high"]
 NAT_COLUMNS = ["target", "model", "condition", "n", "nats", *EFFECT_INTERVAL]
-SHOWN_COLUMNS = [  # by commands
+SHOWN_COLUMNS = [  # printed by commands
     *GROUP_COLUMNS,
     "n",
     *ACCURACY_INTERVAL,
@@ -60,8 +64,8 @@ def shown_columns(table: pd.DataFrame) -> list[str]:
 def answer_groups(
     answers: pd.DataFrame,
 ) -> dict[tuple[str, str], pd.DataFrame]:
-    """Return (model, condition) -> answers; models and conditions in order of
-    appearance, none first.
+    """Return the answers by (model, condition), in order of appearance, but with `none`
+    first for each model.
     """
     by_condition: dict[Any, pd.DataFrame] = {}
     for model, of_model in answers.groupby("model", sort=False):
@@ -74,10 +78,13 @@ def answer_groups(
 
 
 def right_by_sample(group: pd.DataFrame, by: str = "right") -> pd.DataFrame:
-    """Return 1 or 0 (problems, samples) of one model and condition, by `right` or
-    another column; NaN for a missing sample.
+    """Return a table (problem, sample) of 1 for a right and 0 for a wrong answer; NaN
+    for a missing sample.
+
+    group: the answers of one model and condition. by: the column that says whether an
+    answer is right.
     """
-    # Models with the same name may answer the same problems.
+    # Two models with the same name may have answered the same problems.
     first = group.drop_duplicates(["problem_id", "sample"])
     table = first.pivot(index="problem_id", columns="sample", values=by)
     in_order = table.loc[group["problem_id"].unique()]
@@ -85,8 +92,9 @@ def right_by_sample(group: pd.DataFrame, by: str = "right") -> pd.DataFrame:
 
 
 def accuracy_by_problem(group: pd.DataFrame) -> pd.Series:
-    """Return the accuracy of each problem over its samples, in %, of one model and
-    condition.
+    """Return the share of each problem's samples that are right, in %.
+
+    group: the answers of one model and condition.
     """
     return POINTS * right_by_sample(group).mean(axis=1)
 
@@ -94,8 +102,8 @@ def accuracy_by_problem(group: pd.DataFrame) -> pd.Series:
 def rows_of_groups(
     answers: pd.DataFrame,
 ) -> Iterator[tuple[dict[str, Any], pd.DataFrame, pd.DataFrame]]:
-    """Yield for each model and condition the first fields of its row, its answers, and
-    `right_by_sample`.
+    """Yield, for each model and condition, the first fields of a table's row (model,
+    condition, n problems, samples), the answers, and their `right_by_sample`.
     """
     for (model, condition), group in answer_groups(answers).items():
         values = right_by_sample(group)
@@ -107,19 +115,22 @@ def rows_of_groups(
 def mean_and_bounds(
     names: Sequence[str], by_problem: pd.Series, kind: str = "share"
 ) -> dict[str, float]:
-    """Return the mean of a Series by problem (of a kind of `lib.statistics`) and the
-    bounds of its interval, under three names.
+    """Return the mean of values by problem, and the bounds of its interval, as a dict
+    with these three names.
+
+    kind: of the values, as in `lib.statistics.intervals`.
     """
     mean = interval(by_problem, by_problem.index, kind)
     return dict(zip(names, (mean.estimate, mean.low, mean.high), strict=True))
 
 
 def summarise(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per model and condition: n, samples, accuracy with its interval,
-    RATES, and PAIRED compared with none.
+    """Return the accuracy under each condition, and its effect compared with `none`.
 
-    `p_value` is the smallest level at which the effect's interval excludes 0, and
-    `p_holm` corrects it for all rows. PAIRED are NaN if there are no answers to pair.
+    A row per model and condition has n (problems), samples (per problem), the accuracy
+    with its interval, RATE_COLUMNS and PAIRED_COLUMNS. `p_value` is the smallest level
+    at which the effect's interval excludes 0, and `p_holm` corrects it for all rows.
+    PAIRED_COLUMNS are NaN for `none`, and if no problem was also answered under `none`.
     """
     rows = []
     of_none = {}
@@ -147,7 +158,7 @@ def summarise(answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def _rates(group: pd.DataFrame) -> dict[str, float]:
-    """Return RATES of one model and condition."""
+    """Return RATE_COLUMNS for the answers of one model and condition."""
     method = group["method"]
     has_no_box = method.isin(("no-box", "empty-box"))
     was_cut = group["finish_reason"] != "stop"
@@ -165,8 +176,10 @@ def _rates(group: pd.DataFrame) -> dict[str, float]:
 
 
 def _paired(none: pd.DataFrame, treated: pd.DataFrame) -> dict[str, float]:
-    """Return COMPARED of answers (problems, samples) under one condition and none, over
-    the problems that both answered.
+    """Return EFFECT_COLUMNS over the problems answered under both conditions; an empty
+    dict if there are none.
+
+    none, treated: `right_by_sample` under `none` and under another condition.
     """
     differences = (treated - none).reindex(none.index).dropna(how="all")
     if differences.empty:
@@ -174,12 +187,12 @@ def _paired(none: pd.DataFrame, treated: pd.DataFrame) -> dict[str, float]:
     by_problem = POINTS * differences.mean(axis=1)
     changes = differences.to_numpy()
 
-    def leaves_out_zero(mean: Interval) -> bool:
+    def excludes_zero(mean: Interval) -> bool:
         return mean.low * mean.high > 0
 
     row = mean_and_bounds(EFFECT_INTERVAL, by_problem, "difference")
     row["p_value"] = smallest_level(
-        leaves_out_zero, by_problem, by_problem.index, "difference"
+        excludes_zero, by_problem, by_problem.index, "difference"
     )
     row["only_none"] = int((changes < 0).sum())
     row["only_this"] = int((changes > 0).sum())
@@ -187,8 +200,11 @@ def _paired(none: pd.DataFrame, treated: pd.DataFrame) -> dict[str, float]:
 
 
 def graders(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per model, condition and grader: accuracy, disagreements with this
-    project's grader, and effect.
+    """Return accuracy and effect by each of GRADERS, in a row per model, condition and
+    grader.
+
+    `disagree` is the number of answers that the grader and this project's grade
+    differently.
     """
     by_condition = answer_groups(answers).values()
     sizes = [len(group) for group in by_condition]
@@ -207,26 +223,27 @@ def beside_the_paper(table: pd.DataFrame) -> pd.DataFrame:
     """Return the accuracies of `summarise`, followed by those of the paper's Fig. 10,
     which have no intervals; the column `source` distinguishes them.
     """
-    own = table.assign(source="this run")
+    measured = table.assign(source="this run")
     reported = pd.DataFrame(read_yaml(PAPER)["fig10"])
     reported = reported.assign(source="the paper", n=500)
-    both = pd.concat([own, reported], ignore_index=True)
+    both = pd.concat([measured, reported], ignore_index=True)
     return both[["source", "model", "condition", "n", *ACCURACY_INTERVAL]]
 
 
 def varied_fillers(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a row of `summarise` for each filler that the paper varies in Fig. 8.
+    """Return the rows of `summarise` for the fillers that the paper compares in Fig. 8.
 
-    `varied` names the varied property, `label` the filler in the figure, and `reported`
-    the paper's number for Qwen2.5-Math-7B, if there is one.
+    Of the added columns, `varied` names the property that differs, `label` is the
+    filler's name in the figure, and `reported` the paper's accuracy for Qwen2.5-Math-7B
+    in %, if there is one.
     """
     points = pd.DataFrame(read_yaml(PAPER)["fig08"])
     return points.merge(table, on="condition").sort_values("model", kind="stable")
 
 
 def with_token_limit(answers: pd.DataFrame, limit: int) -> pd.DataFrame:
-    """Return answers as they would be graded with a lower token limit: a longer answer
-    counts as wrong.
+    """Return the answers as a run with a lower token limit would grade them: a longer
+    answer counts as wrong and as truncated.
     """
     is_cut = answers["completion_tokens"].astype(int) > limit
     return answers.assign(
@@ -236,9 +253,10 @@ def with_token_limit(answers: pd.DataFrame, limit: int) -> pd.DataFrame:
 
 
 def change_of_length(answers: pd.DataFrame) -> dict[str, float]:
-    """Return the change in tokens that slashes cause in answers that end under both
-    conditions, with its interval over problems and their number; only the number if it
-    is 0.
+    """Return the mean change in the number of tokens that slashes cause, with its
+    interval, over the problems whose answers end by themselves under both conditions.
+
+    `ended` is the number of these problems; if it is 0, it is the only field.
     """
     ended = answers[answers["finish_reason"] == "stop"]
     tokens = ended.pivot(
@@ -251,8 +269,12 @@ def change_of_length(answers: pd.DataFrame) -> dict[str, float]:
 
 
 def by_limit(answers: pd.DataFrame, limits: Sequence[int]) -> pd.DataFrame:
-    """Return a row per model and limit, for the greedy answers under none and mless of
-    the models that have both.
+    """Return accuracy and effect of the slashes if answers were cut at lower token
+    limits, in a row per model and limit.
+
+    answers: greedy ones; models that lack `none` or `mless` are left out. A row has the
+    accuracy under both conditions, the share of truncated answers (cut_none,
+    cut_mless), EFFECT_COLUMNS and `change_of_length`.
     """
     rows = []
     for model, of_model in answers.groupby("model", sort=False):
@@ -271,11 +293,12 @@ def by_limit(answers: pd.DataFrame, limits: Sequence[int]) -> pd.DataFrame:
 
 
 def nat_table(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per target, model and condition: the mean of log p in nats, and the
-    effect, which is the mean difference per problem to none (or else to the first
-    condition).
+    """Return the mean log-likelihood and its change under each condition, in nats, in a
+    row per target (solution, answer or draw), model and condition.
 
-    n is the number of problems with both; there is no row if it is 0.
+    The effect is the mean difference per problem to `none`, or to the first condition
+    if `none` was not scored. n is the number of problems scored under both; there is no
+    row if it is 0.
     """
     rows = []
     for target, of_target in scores.groupby("target", sort=False):

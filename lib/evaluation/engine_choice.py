@@ -1,4 +1,4 @@
-"""Which engine answers where the settings leave it open, as `engine: auto` does."""
+"""Choose the engine that generates answers if the settings say `engine: auto`."""
 
 import importlib.util
 from pathlib import Path
@@ -9,10 +9,11 @@ from lib.profiles import Accuracy
 
 
 def resolve_engine(accuracy: Accuracy, folder: Path) -> tuple[Accuracy, str]:
-    """Return settings that name an engine, and the reason if `auto` chose it, else "".
+    """Return the settings with `auto` replaced by an engine, and the reason for the
+    choice ("" if the settings already name an engine).
 
-    A folder keeps the engine that it was begun with. A new one gets vLLM if it can run
-    here and no condition has ARM, else transformers. Raises InputError for ARM in a
+    A folder keeps the engine that it was begun with. A new folder gets vLLM if it can
+    run here and no condition has ARM, else transformers. Raises InputError for ARM in a
     folder begun with vLLM.
     """
     if accuracy.engine != "auto":
@@ -34,16 +35,18 @@ def resolve_engine(accuracy: Accuracy, folder: Path) -> tuple[Accuracy, str]:
 
 
 def why_not_vllm(accuracy: Accuracy) -> str:
-    """Return what vLLM lacks to write answers on a GPU here; "" if nothing."""
+    """Return why vLLM cannot generate answers on a GPU here; "" if it can."""
     if not importlib.util.find_spec("vllm"):
         return "vLLM is not installed"
     return "" if generation_device(accuracy) == "cuda" else "there is no GPU with CUDA"
 
 
 def generation_device(accuracy: Accuracy) -> str:
-    """Return the kind of device that writes the answers, here or in workers."""
+    """Return the kind of device, "cpu" or "cuda", that generates the answers, in this
+    process or in workers.
+    """
     if accuracy.workers and accuracy.gpus_per_worker is not None:
         return "cuda" if accuracy.gpus_per_worker else "cpu"
-    import torch  # imported late: stored answers are read without it
+    import torch  # imported here, so that stored answers load without it
 
     return "cuda" if torch.cuda.is_available() else "cpu"

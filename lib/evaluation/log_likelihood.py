@@ -1,5 +1,8 @@
-"""Compute the log-likelihood of given texts under a condition, teacher-forced: log
-p(text | prompt) in nats, summed over the text's tokens.
+"""Compute the log-likelihood of given texts under a condition: log p(text | prompt) in
+nats, summed over the text's tokens, each of which is predicted from the prompt and the
+tokens before it (teacher forcing).
+
+A text with its prompt is a `TextToScore`, and its log-likelihood a *score*.
 """
 
 import contextlib
@@ -22,43 +25,45 @@ from lib.prompts.building import Prompt
 from lib.prompts.conditions import Condition
 from lib.prompts.problem import Problem
 
-# Problems that are scored under all conditions before the next ones, so that an
-# interrupted run is still a sample.
+# So many problems are scored under all conditions before the next ones, so that an
+# interrupted run is a complete, smaller sample.
 PROBLEMS_OF_A_CHUNK = 32
-# Padded tokens at once on a kind of device: their logits, of a vocabulary of 150,000,
-# take at most 1.2 GB on a CPU and 10 GB on a GPU, where few forwards count more.
+# Padded tokens per forward pass, by kind of device. With a vocabulary of 150,000, their
+# logits take at most 1.2 GB on a CPU and 10 GB on a GPU, where fewer forward passes
+# matter more than memory.
 SCORED_TOKENS = {"cpu": 2048, "cuda": 16_384}
 
 
 @dataclass(frozen=True)
 class TextToScore:
-    """A text to score, and the tokens before it."""
+    """A text to score, its prompt, and the condition that made the prompt."""
 
     problem: Problem
     condition: Condition
     prompt: Prompt
-    target: str  # solution, answer or draw
+    target: str  # kind of text: solution, answer or draw (a sampled answer)
     lead: list[int]  # tokens between prompt and text, which are not scored
-    text: list[int]
-    # For a sampled answer: the fields of its row in addition to SCORE_FIELDS.
+    text: list[int]  # the tokens whose log-likelihood is computed
+    # Of a draw: the fields of its row in addition to SCORE_FIELDS.
     draw: dict = field(default_factory=dict)
 
     @property
     def ids(self) -> list[int]:
+        """The tokens of the prompt, the lead and the text."""
         return [*self.prompt.input_ids.tolist(), *self.lead, *self.text]
 
     @property
     def temperature(self) -> float:
-        """The sampling temperature; 1 for a text that was not sampled."""
+        """The temperature at which a draw was sampled; 1 for other texts."""
         return self.draw.get("temperature", 1.0)
 
 
-Texts = dict[str, TextToScore]  # by key
+Texts = dict[str, TextToScore]  # by the keys of their scores, see `score_key`
 
 
 def score_key(loaded: Loaded, text: TextToScore) -> str:
-    """Return the key of a text's score, which contains everything that the score
-    depends on.
+    """Return the key of a text's score, a digest of everything that the score depends
+    on: model, prompt, condition and text.
     """
     parts = key_parts(loaded, text.problem, text.condition, text.prompt)
     parts["lead"] = text.lead
@@ -94,45 +99,49 @@ def require_scorable(loaded: Loaded, text: TextToScore) -> None:
 def score_rows(
     loaded: Loaded, texts: Mapping[str, TextToScore]
 ) -> Generator[dict, None, None]:
-    """Yield a line of scores.jsonl for each text, chunk by chunk and condition by
-    condition, with texts of similar length in one forward pass.
+    """Yield the row of scores.jsonl of each text.
+
+    Texts come chunk by chunk (see PROBLEMS_OF_A_CHUNK) and condition by condition, with
+    texts of similar length in one forward pass.
     """
     for keys in grouped_keys(texts, PROBLEMS_OF_A_CHUNK):
         lengths = [len(texts[key].ids) for key in keys]
 
-        def score(places: list[int], keys: list[str] = keys) -> list[float]:
-            batch = {keys[place]: texts[keys[place]] for place in places}
+        def score(indices: list[int], keys: list[str] = keys) -> list[float]:
+            batch = {keys[index]: texts[keys[index]] for index in indices}
             return log_likelihoods(loaded, batch)
 
-        at_once = tokens_per_pass(loaded)
-        for places, values in in_batches(lengths, score, tokens=at_once):
-            for place, nats in zip(places, values, strict=True):
-                key = keys[place]
+        limit = tokens_per_pass(loaded)
+        for indices, values in in_batches(lengths, score, tokens=limit):
+            for index, nats in zip(indices, values, strict=True):
+                key = keys[index]
                 yield score_row(loaded, key, texts[key], nats)
 
 
 def tokens_per_pass(loaded: Loaded) -> int:
-    """Return the number of padded tokens per forward pass."""
+    """Return the maximum number of padded tokens per forward pass on its device."""
     return SCORED_TOKENS[loaded.device.partition(":")[0]]
 
 
 def grouped_keys(
     texts: Mapping[str, TextToScore], problems_of_a_chunk: int
 ) -> Iterable[list[str]]:
-    """Return the keys of each chunk of problems, target and condition."""
+    """Return lists of keys, each of the texts with the same target and condition in a
+    chunk of problems.
+    """
     problems = dict.fromkeys(text.problem.id for text in texts.values())
-    places = {name: place for place, name in enumerate(problems)}
+    numbers = {name: number for number, name in enumerate(problems)}
     groups: dict[tuple, list[str]] = {}
     for key, text in texts.items():
-        chunk = places[text.problem.id] // problems_of_a_chunk
+        chunk = numbers[text.problem.id] // problems_of_a_chunk
         group = (chunk, text.target, text.condition)
         groups.setdefault(group, []).append(key)
     return groups.values()
 
 
 def score_row(loaded: Loaded, key: str, text: TextToScore, nats: float) -> dict:
-    """Return a line of scores.jsonl: SCORE_FIELDS, or DRAW_SCORE_FIELDS for a sampled
-    answer, in their order.
+    """Return the row of scores.jsonl with a text's log-likelihood `nats`: SCORE_FIELDS,
+    or DRAW_SCORE_FIELDS for a draw, in their order.
     """
     row = common_fields(loaded, text.problem, text.condition)
     row["processor"] = processor_name(loaded.device)
@@ -146,10 +155,10 @@ def score_row(loaded: Loaded, key: str, text: TextToScore, nats: float) -> dict:
 
 @torch.inference_mode()
 def log_likelihoods(loaded: Loaded, batch: Mapping[str, TextToScore]) -> list[float]:
-    """Return log p, in nats, of each text of a batch of one condition and
-    temperature.
+    """Return the log-likelihood of each text in nats.
 
-    Raises InputError for NaN.
+    batch: texts by key, all with the same condition and temperature. Raises InputError
+    if the model produces NaN.
     """
     return [nats for nats, _ in score_batch(loaded, batch)]
 
@@ -158,17 +167,20 @@ def log_likelihoods(loaded: Loaded, batch: Mapping[str, TextToScore]) -> list[fl
 def score_batch(
     loaded: Loaded, batch: Mapping[str, TextToScore]
 ) -> list[tuple[float, torch.Tensor]]:
-    """Return the log p in nats and the logits (tokens, vocabulary) of each text of a
-    batch of one condition and temperature.
+    """Return the log-likelihood of each text in nats, with the logits (tokens,
+    vocabulary) that predict its tokens, divided by the temperature.
 
-    The rows' common prefix is computed once. ARM changes only the activations of
-    prompts, as in generation; the keys seed its draws. Raises InputError for NaN.
+    batch: texts by key, all with the same condition and temperature. The rows' common
+    prefix is computed once. ARM changes only the activations of prompts, as in
+    generation, and the keys seed its draws. Raises InputError if the model produces
+    NaN.
     """
     texts = list(batch.values())
     model = loaded.model
     arm = arm_of(texts[0].condition, loaded)
 
-    # The logits before a text's first token to those before its last one.
+    # The logits at a position predict the next token, so those of a text begin one
+    # position before it and end one position before its end.
     rows = [text.ids for text in texts]
     sizes = [len(text.text) for text in texts]
     before = [
@@ -196,8 +208,8 @@ def score_batch(
 def _hiding_inserted(
     loaded: Loaded, texts: Sequence[TextToScore]
 ) -> contextlib.AbstractContextManager[None]:
-    """Return the context in which layers hide inserted tokens, as the condition of the
-    texts requires.
+    """Return a context manager within which the layers that the texts' condition names
+    hide the inserted tokens.
     """
     view = texts[0].condition.view
     spans = [text.prompt.spans["inserted"] for text in texts]
@@ -209,5 +221,5 @@ def _hiding_inserted(
 
 
 def _generator(device: str, key: str) -> torch.Generator:
-    """Return the generator from which ARM draws for the text of a key."""
+    """Return the random generator from which ARM draws for the text with a key."""
     return torch.Generator(device).manual_seed(int(key, 16) % 2**63)

@@ -1,9 +1,10 @@
-"""How a condition changes the distribution of the next token along a given text: its
-entropy, and its Kullback-Leibler divergence from the one under none, both in nats and
-exact over the vocabulary.
+"""Compute how a condition changes the distribution of the next token along a given
+text: its entropy, and its Kullback-Leibler divergence from the distribution under
+`none`, both in nats, as exact sums over the vocabulary.
 
-They come from the same forwards as log p of the text. A filler that makes a model
-branch raises the entropy of its first tokens (arXiv 2605.11936).
+They come from the same forward passes as the log-likelihood of the text. A filler that
+makes a model branch (consider several continuations) raises the entropy of the text's
+first tokens (arXiv 2605.11936).
 """
 
 from collections.abc import Generator, Mapping
@@ -24,8 +25,8 @@ from lib.prompts.batches import in_batches
 
 BASELINE = "none"
 FIRST_TOKENS = max(window.stop for window in WINDOWS.values())
-# Problems whose distributions under none are kept at once: 0.5 GB of a vocabulary of
-# 262,000.
+# Problems whose distributions under `none` are in memory at the same time: 0.5 GB with
+# a vocabulary of 262,000.
 PROBLEMS_AT_ONCE = 8
 
 
@@ -37,15 +38,15 @@ def entropies(log_p: torch.Tensor) -> torch.Tensor:
 
 
 def divergences(log_p: torch.Tensor, baseline: torch.Tensor) -> torch.Tensor:
-    """Return the Kullback-Leibler divergences (T,) in nats of distributions from
-    baseline ones, both given as log p (T, vocabulary).
+    """Return the Kullback-Leibler divergences KL(p || baseline), (T,) in nats, of
+    distributions given as log p (T, vocabulary).
     """
     return (log_p.exp() * (log_p - baseline)).nansum(-1)
 
 
 def window_means(values: torch.Tensor) -> list[float | None]:
-    """Return the mean of values (T,) in each of WINDOWS; None where a text ends before
-    a window begins.
+    """Return the mean of a text's values (T,) in each of WINDOWS, rounded to 5
+    decimals; None for a window that begins after the text ends.
     """
     parts = [values[window] for window in WINDOWS.values()]
     return [round(float(part.mean()), 5) if len(part) else None for part in parts]
@@ -56,30 +57,32 @@ def next_token_rows(
     missing: Mapping[str, TextToScore],
     wanted: Mapping[str, TextToScore],
 ) -> Generator[dict, None, None]:
-    """Yield a line of scores.jsonl for each missing text, with the mean `entropy` and
+    """Yield the row of scores.jsonl of each missing text, with its mean `entropy` and
     `divergence` in each of WINDOWS.
 
-    wanted: all texts of the run, among them those under none of the missing ones'
-    problems; they are computed again where they are not missing.
+    wanted: all texts of the run, stored or missing. Those under `none` are the
+    baselines; if a baseline is stored, its distributions are computed again, because
+    rows do not contain them.
     """
     baselines = {
         (text.problem.id, text.target): key
         for key, text in wanted.items()
         if str(text.condition) == BASELINE
     }
-    kept: dict[str, torch.Tensor] = {}
+    # The distributions under `none` of the current problems, as log p, by key.
+    baseline_log_p: dict[str, torch.Tensor] = {}
     for keys in grouped_keys(missing, PROBLEMS_AT_ONCE):
         texts = {key: missing[key] for key in keys}
         needed = [baselines[text.problem.id, text.target] for text in texts.values()]
-        if not kept.keys() >= set(needed):
-            # A group of the next chunk or target.
-            kept.clear()
+        if not baseline_log_p.keys() >= set(needed):
+            # The group belongs to the next chunk or target.
+            baseline_log_p.clear()
             baseline_texts = {key: wanted[key] for key in needed}
             for key, _, log_p in _distributions(loaded, baseline_texts):
-                kept[key] = log_p
+                baseline_log_p[key] = log_p
         for key, nats, log_p in _distributions(loaded, texts):
             text = texts[key]
-            baseline = kept[baselines[text.problem.id, text.target]]
+            baseline = baseline_log_p[baselines[text.problem.id, text.target]]
             row = score_row(loaded, key, text, nats)
             row["entropy"] = window_means(entropies(log_p))
             row["divergence"] = window_means(divergences(log_p, baseline))
@@ -89,14 +92,14 @@ def next_token_rows(
 def _distributions(
     loaded: Loaded, texts: Mapping[str, TextToScore]
 ) -> Generator[tuple[str, float, torch.Tensor], None, None]:
-    """Yield the key, log p and first FIRST_TOKENS distributions, as log p
-    (T, vocabulary), of texts of one condition.
+    """Yield the key, the log-likelihood and the first FIRST_TOKENS distributions, as
+    log p (T, vocabulary), of each of several texts under the same condition.
     """
     keys = list(texts)
     lengths = [len(texts[key].ids) for key in keys]
 
-    def score(places: list[int]) -> list[tuple[str, float, torch.Tensor]]:
-        batch = {keys[place]: texts[keys[place]] for place in places}
+    def score(indices: list[int]) -> list[tuple[str, float, torch.Tensor]]:
+        batch = {keys[index]: texts[keys[index]] for index in indices}
         results = []
         for key, (nats, logits) in zip(batch, score_batch(loaded, batch), strict=True):
             log_p = logits[:FIRST_TOKENS].log_softmax(-1)

@@ -1,4 +1,4 @@
-"""What several samples of each answer show: pass@k, and how diverse they are."""
+"""Tabulate several samples per problem: pass@k, and how diverse the samples are."""
 
 import itertools
 from collections.abc import Iterable
@@ -11,12 +11,12 @@ from scipy import special
 from lib.evaluation.answer_tables import mean_and_bounds, rows_of_groups
 from lib.statistics.intervals import POINTS
 
-PASSES = (1, 3, 4, 8, 16)  # k of the pass@k that are shown
+PASSES = (1, 3, 4, 8, 16)  # the k for which pass@k is shown
 
 
 def diversity(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per model and condition with several samples: pass@k and distinct
-    2-grams, in %, with intervals.
+    """Return pass@k and the share of distinct 2-grams, in % with intervals, in a row
+    per model and condition that has several samples of each problem.
     """
     rows = []
     for row, group, values in rows_of_groups(answers):
@@ -33,11 +33,12 @@ def diversity(answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def pass_at_k(correct: ArrayLike, k: int) -> np.ndarray:
-    """Return the chance (N,) that one of k samples is right, without bias.
+    """Return the unbiased estimate (N,) of the probability that at least one of k
+    samples of a problem is right.
 
-    From right or wrong (N, S), NaN where there is no sample: 1 - C(S - c, k) / C(S, k)
-    with c of S samples right (Chen et al. 2021, arXiv 2107.03374); NaN where a problem
-    has fewer than k.
+    correct: (N, S), 1 for right, 0 for wrong, NaN for a missing sample. With c of S
+    samples right, the estimate is 1 - C(S - c, k) / C(S, k) (Chen et al. 2021, arXiv
+    2107.03374); NaN for a problem with fewer than k samples.
     """
     correct = np.asarray(correct, dtype=float)
     samples = np.isfinite(correct).sum(1)
@@ -47,8 +48,8 @@ def pass_at_k(correct: ArrayLike, k: int) -> np.ndarray:
 
 
 def distinct_2(texts: Iterable[str]) -> float:
-    """Return the share of distinct pairs of neighbouring words among all of them, over
-    the texts; 0 without any.
+    """Return the share (0 to 1) of distinct pairs among all pairs of neighbouring words
+    in the texts; 0 if there is no pair.
     """
     pairs = []
     for text in texts:
@@ -58,8 +59,8 @@ def distinct_2(texts: Iterable[str]) -> float:
 
 
 def _means(shares: pd.DataFrame) -> dict[str, float]:
-    """Return the mean of each column in %, with its ends, over the problems that have
-    samples enough.
+    """Return the mean of each column in %, with the bounds of its interval, over the
+    problems that have enough samples for it.
     """
     means = {}
     for name, share in shares.items():

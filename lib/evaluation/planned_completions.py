@@ -1,5 +1,5 @@
-"""Every completion of a run by its key, and the common parts of keys and rows of
-answers and scores.
+"""List every completion of a run by its key, and build the parts that the keys and rows
+of answers and scores have in common.
 """
 
 from collections.abc import Sequence
@@ -16,13 +16,15 @@ from lib.prompts.rendering import format_for
 
 
 class WantedCompletion(NamedTuple):
-    """One completion of a run."""
+    """One completion that a run has to have: a sample of a problem's answer under a
+    condition.
+    """
 
     problem: Problem
     condition: Condition
-    sample: int
+    sample: int  # counted from 0
     prompt: Prompt
-    arm: Arm | None
+    arm: Arm | None  # None: the condition is without ARM
 
 
 def completions_wanted(
@@ -32,10 +34,11 @@ def completions_wanted(
     seed: int,
     problems: list[Problem],
 ) -> dict[str, WantedCompletion]:
-    """Return by key every completion of a run by one model.
+    """Return every completion of a run by one model, by its key.
 
-    The prompt's ids represent problem, format and filler in the key, so that any change
-    of these changes the key.
+    A key is a digest of everything that decides the completion. The prompt's ids
+    represent problem, format and filler in it, so that any change of these changes the
+    key.
     """
     wanted = {}
     for condition in accuracy.conditions:
@@ -54,7 +57,7 @@ def completions_wanted(
 def key_parts(
     loaded: Loaded, problem: Problem, condition: Condition, prompt: Prompt
 ) -> dict[str, object]:
-    """Return the properties of a model and a prompt that decide a row, for its key."""
+    """Return the properties of model and prompt that enter the key of a row."""
     parts: dict[str, object] = {
         **model_identity(loaded),
         "problem": problem.id,
@@ -68,7 +71,7 @@ def key_parts(
 
 
 def common_fields(loaded: Loaded, problem: Problem, condition: Condition) -> dict:
-    """Return the fields of a row for its model, problem and condition."""
+    """Return the fields of a row that describe its model, problem and condition."""
     row = problem.model_dump() | model_identity(loaded)
     row["condition"] = str(condition)
     row["problem_id"] = problem.id
@@ -76,7 +79,7 @@ def common_fields(loaded: Loaded, problem: Problem, condition: Condition) -> dic
 
 
 def model_identity(loaded: Loaded) -> dict[str, str]:
-    """Return the properties of a model that decide its numbers, as in rows and keys."""
+    """Return the name, revision and dtype of a model, as in rows and keys."""
     return {
         "model": loaded.name,
         "revision": loaded.revision,
@@ -92,8 +95,8 @@ def prompt_of(
     filler: Filler,
     examples: Sequence[Example] = (),
 ) -> Prompt:
-    """Return the prompt of a problem under a condition, in chat form if requested and
-    the model has a template.
+    """Return the prompt of a problem under a condition, in chat form if `format` is
+    chat and the model has a chat template.
     """
     return build_prompt(
         loaded.tokenizer,
@@ -106,11 +109,11 @@ def prompt_of(
 
 
 def arm_of(condition: Condition, loaded: Loaded) -> Arm | None:
-    """Return the ARM settings of a condition, based on the paper's for the model; None
-    without ARM.
+    """Return the ARM settings of a condition; None if it is without ARM.
 
-    Statistics are per sequence, as in the authors' code, whose tensor is a single
-    prompt. So no batch influences them.
+    Settings that the condition does not give are the paper's for the model. Statistics
+    are computed for each sequence, as in the authors' code, which runs a single prompt
+    at a time, so that the other prompts of a batch have no influence.
     """
     if not condition.arm:
         return None

@@ -1,16 +1,16 @@
-"""The answers and scores of a profile, part by part: read the stored rows, and compute
-the missing ones.
+"""Read the stored answers and scores of a profile by part, and compute missing ones.
 
     parts = parts_of_profile(profile)
     parts["fillers"].stored()    # a DataFrame of the stored rows
-    parts["fillers"].complete()  # a DataFrame of all rows; missing ones are made now
-    answers(profile, "fillers")  # the same, for a profile that may lack the part
+    parts["fillers"].complete()  # a DataFrame of all rows; missing ones are computed
+    answers(profile, "fillers")  # the same, but empty if the profile lacks the part
 
-A part's rows come from a complete run in results/, else from the repository, else from
-an incomplete run in results/. The repository's rows suffice for a smaller sample, fewer
-conditions or fewer models. A run computes no row that the repository or the profile's
-larger run has under its key. Rows that were made with other settings than the profile's
-are refused. Stored rows are read without the libraries that run a network.
+Answers come from a complete run in results/, else from the repository's folder in
+data/, else from an incomplete run in results/. Scores come from the repository if it
+has them, else from results/. The repository's rows suffice for a smaller sample, fewer
+conditions or fewer models. A run copies the rows that the repository or the profile's
+larger run has under the same key, and computes the others. Rows that were made with
+other settings than the profile's raise InputError. Stored rows load without torch.
 """
 
 import json
@@ -44,21 +44,24 @@ from lib.profiles import Accuracy, Profile
 from lib.prompts.problems import sample_ids
 from lib.prompts.sampling import is_within
 
-# The file with the settings of the repository's rows, by part.
+# The repository's file with the settings, by part, under which its rows were made.
 RECORDED_SETTINGS = "settings.json"
-# Settings that are recorded with them as well. In results/ the keys of the rows contain
-# them, so that rows of several such settings may be in one file.
+# Settings that are recorded there in addition to those of run.json. In results/ the
+# keys of the rows contain them, so that one file may have rows of several models,
+# conditions and so on.
 KEY_SETTINGS = {"models", "limit", "conditions", "format", "dtype", "levels"}
 
 
 class Part:
-    """A part of a profile: its section, its settings, and where its rows lie.
+    """The answers of a part of a profile: their settings, and the files of their rows.
 
-    `name` is main, one of VARIATIONS, or draws, the answers that are weighted.
+    `name` is main, one of VARIATIONS, or draws (sampled answers that are weighted).
+    `folder` is that of the run in results/, `repository` the profile's folder in data/,
+    and `larger` the same part of the profile's larger run, if there is one.
     """
 
-    stem = "completions"
-    file_pattern = "answers/{}"  # of the folder that the repository keeps of a profile
+    stem = "completions"  # of the files in `folder`
+    file_pattern = "answers/{}"  # of the files in `repository`, with the part's name
 
     def __init__(self, profile: Profile, name: str) -> None:
         self.name = name
@@ -76,15 +79,17 @@ class Part:
         self.larger = type(self)(larger, name) if larger else None
 
     def uses_repository(self) -> bool:
-        """Return whether the part is the repository's: then nothing runs for it."""
+        """Return whether the rows are read from the repository, so that nothing is
+        computed.
+        """
         if (self.folder / SUMMARY).is_file() or not self._repository_files():
             return False
-        # A smaller run is computed if the repository's rows do not suffice; a profile
-        # of the repository is refused.
+        # If the repository's rows do not suffice, a run that overrides a profile is
+        # computed, while a profile of the repository raises InputError in `rows`.
         return not (self.larger and self._unmet_setting())
 
     def rows(self) -> list[dict]:
-        """Return the stored rows of the part's models, in their order.
+        """Return the stored rows of the part's models, in the order of the models.
 
         Raises InputError if they were made with other settings.
         """
@@ -97,8 +102,8 @@ class Part:
         return sorted(rows, key=lambda row: self.models.index(row["model"]))
 
     def reusable_rows(self) -> list[dict]:
-        """Return the rows of the repository and of the profile's larger run that were
-        made with the same settings. A run copies those whose keys it needs.
+        """Return the rows that were made with the same settings in the repository and
+        in the profile's larger run. A run copies those whose keys it needs.
         """
         rows = []
         if self._repository_files():
@@ -115,7 +120,7 @@ class Part:
         return rows
 
     def run_rows(self) -> list[dict]:
-        """Return the rows that the run in results/ has, of all its shards."""
+        """Return the rows of the run in results/, from all of its shards."""
         return read(*sorted(self.folder.glob(f"{self.stem}*.jsonl")))
 
     def stored(self) -> pd.DataFrame:
@@ -123,26 +128,32 @@ class Part:
         return self.table(self.rows())
 
     def stored_or_reusable(self) -> pd.DataFrame:
-        """Return the table of the stored rows and of those that a run may copy."""
+        """Return the table of all rows that need not be computed: the stored ones, and
+        those that a run would copy.
+        """
         rows = {row["key"]: row for row in [*self.rows(), *self.reusable_rows()]}
         return self.table(list(rows.values()))
 
     def table(self, rows: Sequence[dict]) -> pd.DataFrame:
-        """Return the rows under the part's conditions, as `frame` does."""
+        """Return the table of those rows that are under the part's conditions, as
+        `frame` does.
+        """
         conditions = [str(condition) for condition in self.section.conditions]
         return frame([row for row in rows if row["condition"] in conditions], self.name)
 
     def complete(self) -> pd.DataFrame:
-        """Return all rows of the part; missing ones are computed, in results/."""
+        """Return the table of all rows; missing ones are computed and stored in
+        results/.
+        """
         if self.uses_repository():
             return self.stored()
         return self._compute_missing()
 
     def settings_to_record(self) -> dict:
-        """Return the settings that the repository records of this part."""
-        asked = self.section.model_dump(include=KEY_SETTINGS, exclude_none=True)
-        settings = self.settings | asked
-        del settings["problems"]  # a name; the digest identifies them
+        """Return the settings that RECORDED_SETTINGS has of this part."""
+        in_keys = self.section.model_dump(include=KEY_SETTINGS, exclude_none=True)
+        settings = self.settings | in_keys
+        del settings["problems"]  # only a name; problems_sha256 identifies them
         return settings
 
     def _compute_missing(self) -> pd.DataFrame:
@@ -158,16 +169,19 @@ class Part:
         return made.assign(part=self.name)
 
     def _repository_files(self) -> list[Path]:
-        """Return the files in which the repository has the rows."""
+        """Return the repository's files with the rows of this part."""
         pattern = self.file_pattern.format(self.name)
         return sorted(self.repository.glob(f"{pattern}.jsonl.gz"))
 
     def _repository_settings(self) -> dict:
-        every_part = json.loads(read_text(self.repository / RECORDED_SETTINGS))
-        return every_part.get(self.name, {})
+        """Return the settings under which the repository's rows were made."""
+        by_part = json.loads(read_text(self.repository / RECORDED_SETTINGS))
+        return by_part.get(self.name, {})
 
     def _unmet_setting(self) -> str:
-        """Return the first setting for which the repository's rows do not suffice."""
+        """Return the first setting for which the repository's rows do not suffice, as
+        `name = old, not new`; "" if they suffice.
+        """
         was, now = self._repository_settings(), self.settings_to_record()
         for name in ("models", "conditions"):
             if set(now[name]) <= set(was.get(name, ())):
@@ -178,11 +192,11 @@ class Part:
         return first_difference(was, now)
 
     def _repository_rows(self) -> list[dict]:
-        """Return the repository's rows, of the problems that the part samples."""
+        """Return the repository's rows of the problems in the part's sample."""
         if difference := self._unmet_setting():
-            kept = paths.relative_path(self.repository)
+            folder = paths.relative_path(self.repository)
             raise InputError(
-                f"{kept} was made with {self.name}: {difference}: give the profile"
+                f"{folder} was made with {self.name}: {difference}: give the profile"
                 " another name, under which it is computed again"
             )
         rows = read(*self._repository_files())
@@ -195,13 +209,15 @@ class Part:
 
 
 class LikelihoodPart(Part):
-    """The part likelihood or ablations: the scores of gold solutions and answers."""
+    """The scores of a part, likelihood or ablations: log-likelihoods of reference
+    solutions and gold answers.
+    """
 
     stem = "scores"
     file_pattern = "{}/*"
 
     def table(self, rows: Sequence[dict]) -> pd.DataFrame:
-        """Return a row per text that was scored."""
+        """Return the table of the rows, one per scored text."""
         return pd.DataFrame(rows, columns=score_fields(self.section))
 
     def _compute_missing(self) -> pd.DataFrame:
@@ -217,9 +233,10 @@ class LikelihoodPart(Part):
 
 
 class DrawScoresPart(LikelihoodPart):
-    """The part `draw_scores`: scores of the answers of the part `draws`.
+    """The part `draw_scores`: the scores of the answers of the part `draws`.
 
-    Complete, its table is that of `lib.evaluation.weighted_pass_rates.scored_draws`.
+    `stored` has a row per score. `complete` has a row per answer, as
+    `lib.evaluation.weighted_pass_rates.scored_draws`.
     """
 
     file_pattern = "draws/*"
@@ -229,12 +246,12 @@ class DrawScoresPart(LikelihoodPart):
         self.draws = Part(profile, "draws")
 
     def table(self, rows: Sequence[dict]) -> pd.DataFrame:
-        """Return a row per answer and condition."""
+        """Return the table of the rows, one per answer and condition."""
         return pd.DataFrame(rows, columns=DRAW_SCORE_FIELDS)
 
     def complete(self) -> pd.DataFrame:
-        """Return all answers with their scores, which are drawn and scored as far as
-        they are not stored.
+        """Return all answers with their scores; those that are not stored are sampled
+        and scored now.
         """
         drawn = self.draws.complete()
         if self.draws.uses_repository() and self.uses_repository():
@@ -247,6 +264,7 @@ class DrawScoresPart(LikelihoodPart):
         )
 
 
+# The class of a part by its name; Part for the others.
 KINDS = {
     "likelihood": LikelihoodPart,
     "ablations": LikelihoodPart,
@@ -255,13 +273,13 @@ KINDS = {
 
 
 def parts_of_profile(profile: Profile) -> dict[str, Part]:
-    """Return the parts of a profile that are answered or scored, by name."""
+    """Return the parts of a profile that have answers or scores, by name."""
     return {name: KINDS.get(name, Part)(profile, name) for name in profile.parts}
 
 
 def answers(profile: Profile, part: str = "main") -> pd.DataFrame:
-    """Return the completions of a part, as `frame` has them, stored or answered now;
-    none if the profile lacks it.
+    """Return the answers of a part, stored or generated now, in a row per completion
+    (`lib.evaluation.records.frame`). The table is empty if the profile lacks the part.
 
     Raises InputError for rows that were made with other settings.
     """
@@ -271,8 +289,10 @@ def answers(profile: Profile, part: str = "main") -> pd.DataFrame:
 
 
 def scores(profile: Profile, part: str = "likelihood") -> pd.DataFrame:
-    """Return the scores of a part, likelihood or ablations: a row per text, stored or
-    scored now; none if the profile lacks it.
+    """Return the scores of a part, likelihood or ablations, stored or computed now, in
+    a row per text. The table is empty if the profile lacks the part.
+
+    Raises InputError for rows that were made with other settings.
     """
     if part not in profile.parts:
         return pd.DataFrame(columns=SCORE_FIELDS)
@@ -280,10 +300,10 @@ def scores(profile: Profile, part: str = "likelihood") -> pd.DataFrame:
 
 
 def draws(profile: Profile) -> pd.DataFrame | None:
-    """Return the answers that are weighted, with log p under each condition, as
-    `lib.evaluation.weighted_pass_rates.scored_draws` has them.
+    """Return the sampled answers, stored or generated now, with their log-likelihood
+    under each condition (`lib.evaluation.weighted_pass_rates.scored_draws`).
 
-    None if the profile asks for none.
+    None if the profile has no section pass_rates.
     """
     if profile.pass_rates is None:
         return None

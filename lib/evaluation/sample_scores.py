@@ -1,9 +1,10 @@
-"""Score sampled answers under every condition, so that they can be weighted.
+"""Score sampled answers under every condition, for importance weighting.
 
-An answer is scored at its sampling temperature, on its sampled tokens including the end
-token, and with the weights that sampled it, in the same dtype or in float32, whose
-rounding has no visible effect on weights. Problems whose answers are all right, or all
-wrong, need no score, because their weights are multiplied by 0.
+The log-likelihood of an answer is computed at its sampling temperature, on its sampled
+tokens including the end token, and by the same revision of the model, in the same dtype
+or in float32, whose rounding has no visible effect on importance weights. Problems
+whose answers are all right, or all wrong, need no scores, because they contribute a
+difference of 0.
 """
 
 import sys
@@ -40,40 +41,40 @@ from lib.prompts.sampling import sampling_order
 
 
 class SampledAnswers(NamedTuple):
-    """The sampled answers of a folder to some problems, a row per answer, and the
-    settings with which they were sampled.
-    """
+    """The sampled answers of a folder to some problems."""
 
     folder: Path
-    settings: dict
+    settings: dict  # of the run that sampled them, from its run.json
     problems: list[Problem]
-    answers: pd.DataFrame
+    answers: pd.DataFrame  # a row per answer
 
 
 def score_draws(
     settings: Likelihood, answers: Path, folder: Path, known: Sequence[dict] = ()
 ) -> pd.DataFrame:
-    """Score the sampled answers of one folder that another one lacks, store each score
-    at once, and return all answers to the problems, as `scored_draws` does.
+    """Score the sampled answers in the folder `answers`, store each score in `folder`
+    as soon as it is computed, and return all answers with their scores, as
+    `scored_draws` does.
 
-    Filler, seed, format and temperature are those of the answers. `known` scores are
-    copied. Raises InputError for answers that were not sampled from the complete
-    distribution, or have other problems, models or weights than `settings`.
+    Scores that `folder` has are not computed again, and those of `known` are copied.
+    Filler, seed, format and temperature are those with which the answers were sampled.
+    Raises InputError for answers that were not sampled from the complete distribution,
+    or whose problems, models or revisions differ from those of `settings`.
     """
     drawn = _read_sampled(settings, answers)
 
     def wanted_of(loaded: Loaded) -> Texts:
-        own = _answers_of_model(loaded, drawn)
-        deciding = own[is_mixed(own)]
-        return draws_wanted(loaded, settings, deciding, drawn.problems, drawn.settings)
+        of_model = _answers_of_model(loaded, drawn)
+        mixed = of_model[is_mixed(of_model)]
+        return draws_wanted(loaded, settings, mixed, drawn.problems, drawn.settings)
 
     filler = Filler(**drawn.settings["filler"])
     shared = base_settings(settings.problems, filler, drawn.settings["seed"])
     shared |= {name: drawn.settings[name] for name in SECTION_SETTINGS[PassRates]}
     rows = score_models(settings, folder, shared, wanted_of, plain_rows, known)
     names = [resolve(spec).name for spec in settings.models]
-    own = drawn.answers[drawn.answers["model"].isin(names)]
-    return scored_draws(own, pd.DataFrame(rows, columns=DRAW_SCORE_FIELDS))
+    of_models = drawn.answers[drawn.answers["model"].isin(names)]
+    return scored_draws(of_models, pd.DataFrame(rows, columns=DRAW_SCORE_FIELDS))
 
 
 def _read_sampled(settings: Likelihood, folder: Path) -> SampledAnswers:
@@ -82,8 +83,8 @@ def _read_sampled(settings: Likelihood, folder: Path) -> SampledAnswers:
     """
     drawn_with = read_settings(folder)
     _require_probabilities(folder, drawn_with)
-    every = load_problems(settings.problems)
-    if digest(every) != drawn_with["problems_sha256"]:
+    all_problems = load_problems(settings.problems)
+    if digest(all_problems) != drawn_with["problems_sha256"]:
         raise InputError(
             f"{folder} answers {drawn_with['problems']}, not {settings.problems}: name"
             " its problems by --problems"
@@ -94,24 +95,27 @@ def _read_sampled(settings: Likelihood, folder: Path) -> SampledAnswers:
             " its command again first",
             file=sys.stderr,
         )
-    problems = sampling_order(every, drawn_with["seed"])[: settings.limit]
+    problems = sampling_order(all_problems, drawn_with["seed"])[: settings.limit]
     ids = [problem.id for problem in problems]
     rows = frame(read(*folder.glob("completions*.jsonl")))
-    # The mixture consists of these two conditions; other answers are left out.
+    # The weights assume a mixture of these two conditions, so that answers under others
+    # are left out.
     rows = rows[
         rows["condition"].isin(SAMPLING_CONDITIONS) & rows["problem_id"].isin(ids)
     ]
-    # Independent of the order in which they were finished.
+    # The order of the table must not depend on which answer was finished first.
     rows = rows.sort_values(["problem_id", "condition", "sample"])
     return SampledAnswers(folder, drawn_with, problems, rows)
 
 
 def _require_probabilities(folder: Path, drawn_with: dict) -> None:
-    """Raise InputError for answers that were not sampled with a known probability."""
-    # A lower top_p gives some tokens a probability of 0, and with an elicitation or
-    # examples the scored prompt would be another one.
-    from_all = drawn_with.get("temperature", 0) > 0 and drawn_with.get("top_p") == 1
-    if not from_all or drawn_with["elicit"] or "examples" in drawn_with:
+    """Raise InputError for answers whose sampling probability is not the likelihood
+    that would be computed for them.
+    """
+    # A top_p below 1 changes the probabilities, and elicitation or examples would be
+    # missing from the scored prompt.
+    is_sampled = drawn_with.get("temperature", 0) > 0 and drawn_with.get("top_p") == 1
+    if not is_sampled or drawn_with["elicit"] or "examples" in drawn_with:
         raise InputError(
             f"{folder}: weights need answers that were drawn at a temperature above 0,"
             " with top_p = 1 and without elicit and examples: draw them again: evaluate"
@@ -120,12 +124,14 @@ def _require_probabilities(folder: Path, drawn_with: dict) -> None:
 
 
 def _answers_of_model(loaded: Loaded, drawn: SampledAnswers) -> pd.DataFrame:
-    """Return a model's answers; raise InputError if there are none, or if they were
-    sampled with other weights or in a finer dtype.
+    """Return a model's answers.
+
+    Raises InputError if there are none, or if they were sampled from another revision
+    of the model, or in another dtype, unless the model is in float32.
     """
     models = drawn.answers["model"]
-    own = drawn.answers[models == loaded.name]
-    if own.empty:
+    of_model = drawn.answers[models == loaded.name]
+    if of_model.empty:
         others = " and ".join(sorted(models.unique())) or "no model"
         raise InputError(
             f"{drawn.folder} has answers of {others}, not of {loaded.name}: name it by"
@@ -133,17 +139,17 @@ def _answers_of_model(loaded: Loaded, drawn: SampledAnswers) -> pd.DataFrame:
         )
     # Rounding to bfloat16 changes log p by tenths of a nat, by different amounts under
     # each condition. In float32 the ratio has no such error (studies/bfloat16.py).
-    fits = own["dtype"].eq(loaded.dtype) | (loaded.dtype == "float32")
-    unfit = own[own["revision"].ne(loaded.revision) | ~fits]
-    if len(unfit):
-        first = unfit.iloc[0]
+    has_dtype = of_model["dtype"].eq(loaded.dtype) | (loaded.dtype == "float32")
+    different = of_model[of_model["revision"].ne(loaded.revision) | ~has_dtype]
+    if len(different):
+        first = different.iloc[0]
         raise InputError(
             f"{drawn.folder}: answers were drawn from revision {first['revision']} in"
             f" {first['dtype']}, not {loaded.revision} in {loaded.dtype}: their"
             " probabilities differ; score with the weights that sampled them, in"
             " their --dtype or in float32"
         )
-    return own
+    return of_model
 
 
 def draws_wanted(
@@ -153,10 +159,10 @@ def draws_wanted(
     problems: list[Problem],
     drawn_with: dict,
 ) -> Texts:
-    """Return by key every sampled answer under every condition, problem by problem;
-    raise InputError if one does not fit into the context.
+    """Return every sampled answer under every condition as a text to score, by key and
+    in the order of the problems; raise InputError if one exceeds the model's context.
 
-    drawn_with: the filler, format and temperature of the sampling.
+    answers: a model's answers. drawn_with: the settings of the run that sampled them.
     """
     by_problem: dict[str, list[dict]] = {}
     for row in answers.to_dict("records"):

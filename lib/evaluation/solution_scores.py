@@ -1,8 +1,8 @@
 """Score texts under every condition: the reference solution, or the gold answer without
 reasoning.
 
-Two conditions of the same problem differ only by the condition's effect on the model,
-so a few hundred problems are as precise as thousands of answers are for accuracy.
+The same text is scored under two conditions, so the difference has no sampling noise,
+and a few hundred problems are as precise as thousands of answers are for accuracy.
 `lib.evaluation.sample_scores` scores sampled answers.
 """
 
@@ -39,7 +39,7 @@ from lib.prompts.problem import Problem
 from lib.prompts.problems import solved_problems
 from lib.prompts.rendering import format_for
 
-# The text before the gold answer if there is no reasoning.
+# The text that precedes the gold answer; it is not scored itself.
 BEFORE_ANSWER = "The final answer is $\\boxed{"
 
 
@@ -50,17 +50,19 @@ def score_solutions(
     folder: Path,
     known: Sequence[dict] = (),
 ) -> pd.DataFrame:
-    """Score the solutions and answers that `folder` lacks, store each at once, and
-    return the run's rows in the order of a growing sample.
+    """Score the reference solutions and gold answers that `folder` lacks, store each
+    score as soon as it is computed, and return the table of all scores, a row per text.
 
-    `known` scores are copied. Raises InputError for a problem without a solution, a
-    text that does not fit into the context, and a folder with other settings.
+    Problems come in sampling order, of which a smaller run has the first ones. Scores
+    of `known` are copied if the run needs their keys. Raises InputError for a problem
+    without a solution, a text that exceeds the model's context, and a folder with other
+    settings.
     """
     problems = solved_problems(settings.problems, settings.limit, seed)
 
     def wanted_of(loaded: Loaded) -> Texts:
-        short = _with_short_solutions(loaded, settings, problems)
-        return texts_wanted(loaded, settings, filler, short)
+        scorable = _with_short_solutions(loaded, settings, problems)
+        return texts_wanted(loaded, settings, filler, scorable)
 
     shared = shared_settings(settings, filler, seed)
     make = next_token_rows if settings.next_token else plain_rows
@@ -76,12 +78,14 @@ def score_models(
     rows_of: Callable[[Loaded, Texts, Texts], Generator[dict, None, None]],
     known: Sequence[dict] = (),
 ) -> list[dict]:
-    """Score with each model the wanted texts that `folder` lacks, store each score at
-    once, and return the rows of all wanted texts in order.
+    """Score with each model the wanted texts that `folder` lacks, store each score as
+    soon as it is computed, and return the rows of all wanted texts in their order.
 
-    shared: the settings that all rows of the folder share. `rows_of` yields the rows of
-    missing texts, given all wanted ones; `known` rows are copied. A text that is
-    refused leaves no new folder. Weights are read only if a score is missing.
+    shared: the settings that all rows of the folder share. wanted_of(loaded): the texts
+    to score with a model, which has no weights yet. rows_of(loaded, missing, wanted):
+    yields the rows of the missing texts. Rows of `known` are copied if a wanted text
+    has their key. Weights are read only if a score is missing, and a text that raises
+    InputError leaves no new folder.
     """
     require_same_settings(folder, shared)
     rows: list[dict] = []
@@ -98,27 +102,31 @@ def score_models(
 
 
 def _rows_by_weights(
-    known: Loaded,
+    unloaded: Loaded,
     wanted: Texts,
     rows_of: Callable[[Loaded, Texts, Texts], Generator[dict, None, None]],
     missing: Texts,
 ) -> Generator[dict, None, None]:
-    """Yield the rows of missing texts, by a model whose weights are read for them."""
-    loaded = with_weights(known, offload=True)
+    """Read the weights of a model, and yield the rows of missing texts."""
+    loaded = with_weights(unloaded, offload=True)
     yield from rows_of(loaded, missing, wanted)
 
 
 def plain_rows(
     loaded: Loaded, missing: Texts, wanted: Texts
 ) -> Generator[dict, None, None]:
-    """Yield the rows of missing texts, with only their log p."""
+    """Yield the rows of missing texts with their log-likelihood, but without the
+    entropy of `next_token_rows`.
+    """
     yield from score_rows(loaded, missing)
 
 
 def _with_short_solutions(
     loaded: Loaded, settings: Likelihood, problems: list[Problem]
 ) -> list[Problem]:
-    """Return the problems whose solutions are not too long, and report how many are."""
+    """Return the problems whose solutions have at most max_solution_tokens tokens, and
+    print how many have more.
+    """
     short = [
         problem
         for problem in problems
@@ -137,12 +145,14 @@ def _with_short_solutions(
 def texts_wanted(
     loaded: Loaded, settings: Likelihood, filler: Filler, problems: list[Problem]
 ) -> Texts:
-    """Return by key every solution and answer that a run scores, problem by problem;
-    raise InputError if one does not fit into the context.
+    """Return every reference solution and gold answer that a run scores, by key and
+    problem by problem; raise InputError if one exceeds the model's context.
+
+    Solutions are scored under settings.conditions, answers under settings.at_once.
     """
     end_of_question = []
     if format_for(loaded.tokenizer, settings.format) == "plain":
-        # If nothing else ends it.
+        # A chat template ends the question itself.
         end_of_question = _tokens(loaded, "\n")
 
     conditions = dict.fromkeys([*settings.conditions, *settings.at_once])
@@ -173,8 +183,8 @@ def prompts_under(
 
 
 def texts_by_key(loaded: Loaded, texts: Iterable[TextToScore]) -> Texts:
-    """Return texts by the keys of their scores; raise InputError if one does not
-    fit.
+    """Return texts by the keys of their scores; raise InputError for one that
+    `require_scorable` refuses.
     """
     wanted = {}
     for text in texts:
@@ -184,7 +194,9 @@ def texts_by_key(loaded: Loaded, texts: Iterable[TextToScore]) -> Texts:
 
 
 def _thought(loaded: Loaded, condition: Condition, solution: list[int]) -> list[int]:
-    """Return the tokens that a condition puts between the question and the answer."""
+    """Return the tokens that a condition inserts between the question and the scored
+    text, instead of reasoning: none, the solution, or as many dots.
+    """
     if condition.thought == "solution":
         return solution
     if condition.thought == "dots":
@@ -193,6 +205,7 @@ def _thought(loaded: Loaded, condition: Condition, solution: list[int]) -> list[
 
 
 def _ids(loaded: Loaded, text: str) -> list[int]:
+    """Return the tokens of a text without the spaces at its ends."""
     return _tokens(loaded, text.strip())
 
 

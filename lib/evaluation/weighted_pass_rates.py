@@ -239,9 +239,11 @@ def _estimates(
 
 
 def _is_too_uneven(log_weights: pd.DataFrame) -> bool:
-    """Return whether too few answers are effective under a condition that sampled none.
+    """Return whether the effective sample size is below MIN_EFFECTIVE_SHARE under a
+    condition that sampled no answer.
 
-    Between the sampled conditions the estimate is at worst that of counting.
+    Between the two sampled conditions the weighted estimate is never much less precise
+    than `observed_differences`, so there is no limit.
     """
     if set(log_weights).issubset(SAMPLING_CONDITIONS):
         return False
