@@ -1,16 +1,17 @@
-"""Prompts in, completions out: one small interface, two engines, here or in workers.
+"""Complete prompts with a language model: one interface, two engines, in this process
+or in worker processes.
 
     writer = engine_class("transformers")(loaded, batch_size=8)
     completions = writer.complete([Request("key", input_ids)], Sampling(512))
 
-An engine is a module with a `Writer` named `Engine`. Its `load` turns a model that was
-loaded without weights into one that the engine can run, its `_accept` refuses what it
-cannot run, and its `_stream` writes.
+An engine is a module with a subclass of `Writer` that is named `Engine`. Its `load`
+prepares a model that was loaded without weights, its `_accept` refuses settings of ARM
+that it cannot run, and its `_stream` generates.
 
-    writer        what every engine has in common, how a row writes its answer, and an
-                  engine by its name
-    transformers  the project's own continuous batches, on any device, also under ARM
-    cache         the cache of the rows that are answered, and how prompts get there
-    vllm          the same interface over vLLM, without ARM
-    workers       either of them in many processes, on this machine or a cluster
+    writer        requests, completions, the base class of engines, and the state of a
+                  running answer: `Writer`, `engine_class`
+    transformers  continuous batching of a transformers model, on any device, with ARM
+    cache         the key/value caches of continuous batching, and `prefill`
+    vllm          the same interface to vLLM, without ARM
+    workers       either engine in many processes, on this machine or on a cluster
 """

@@ -1,5 +1,8 @@
-"""Keys and values of the rows that are being answered, in a place for each row, and how
-whole prompts get there: `prefill`, which gives logits where they are needed, too.
+"""The key/value caches of continuous batching, and `prefill`, which fills them with
+prompts and returns the logits that are needed.
+
+A *row* is one running sequence; a *slot* is the part of a cache that stores a row.
+Shapes: B rows, K key heads, T tokens, D head width, N logits.
 """
 
 import os
@@ -14,16 +17,15 @@ from lib.attention.function import device_of, layers_without_attention, on_devic
 from lib.errors import InputError
 from lib.prompts.batches import pad
 
-# Tokens that a forward for what rows share has to save: on a GPU, where a forward of
-# few tokens takes as long as one of about so many.
-WORTH_A_FORWARD = {"cpu": 1, "cuda": 1024}
+# A common prefix of prompts is computed in a separate forward pass if this saves so many
+# tokens. On a GPU, a pass of a few tokens takes as long as one of about a thousand.
+MIN_SAVED_TOKENS = {"cpu": 1, "cuda": 1024}
 
 
 class SlotCache(Cache):
-    """Keys and values of up to `slots` rows, (slots, K, capacity, D) per layer.
+    """A preallocated cache of keys and values, (slots, K, capacity, D) per layer.
 
-    It is allocated once. Every row has a slot and a length of its own, which the host
-    knows, so nothing that a layer does with it waits for a device.
+    The host knows the length of every row, so that no layer waits for the device.
     """
 
     def __init__(self, slots: int, capacity: int):
@@ -31,32 +33,34 @@ class SlotCache(Cache):
         self.slots = slots
         self.capacity = capacity
         self.lengths = [0] * slots
-        self.stored: list[list[torch.Tensor]] = []  # keys and values of each layer
-        # What a step is about: where its rows' new tokens go in the keys or values of a
-        # layer, and how many positions any of them looks at.
-        self.positions: tuple = ()
+        self.stored: list[list[torch.Tensor]] = []  # [keys, values] of each layer
+        # Set for each decoding step: the index at which the new tokens' keys and values
+        # are written, and the number of tokens in the longest row.
+        self.write_index: tuple = ()
         self.longest = 0
 
     def write(self, slot: int, prefilled: DynamicCache, lengths: list[int]) -> None:
-        """Copy rows of these lengths into the slots from `slot` on.
+        """Copy prefilled rows of these lengths into the slots that start at `slot`.
 
-        What lies beyond a row's length is never looked at.
+        The padding beyond a row's length is copied too, but never attended to.
         """
         rows = slice(slot, slot + len(lengths))
         for layer, (keys, values, _) in enumerate(prefilled):
             if layer == len(self.stored):
-                self.stored.append([self._empty(keys), self._empty(values)])
-            for own, new in zip(self.stored[layer], (keys, values), strict=True):
-                own[rows, :, : new.shape[2]] = new
+                self.stored.append([self._allocated(keys), self._allocated(values)])
+            for stored, new in zip(self.stored[layer], (keys, values), strict=True):
+                stored[rows, :, : new.shape[2]] = new
         self.lengths[rows] = lengths
 
-    def _empty(self, like: torch.Tensor) -> torch.Tensor:
-        """Return room for all slots' keys or values, as wide as these (B, K, T, D)."""
+    def _allocated(self, like: torch.Tensor) -> torch.Tensor:
+        """Return zeros (slots, K, capacity, D) for keys or values such as `like` (B, K,
+        T, D).
+        """
         _, heads, _, width = like.shape
         return like.new_zeros(self.slots, heads, self.capacity, width)
 
     def move(self, source: int, target: int) -> None:
-        """Let the row of one slot take another, so that running rows come first."""
+        """Copy a row to another slot, so that running rows fill the first slots."""
         length = self.lengths[source]
         self.lengths[target] = length
         for layer in self.stored:
@@ -64,23 +68,25 @@ class SlotCache(Cache):
                 tensor[target, :, :length] = tensor[source, :, :length]
 
     def next_positions(self, rows: int, device: torch.device | str) -> torch.Tensor:
-        """Begin a step of the first rows; return the positions (rows,) of their new
-        tokens.
+        """Start a decoding step of the first `rows` rows, and return the positions
+        (rows,) of their new tokens.
         """
         lengths = self.lengths[:rows]
         positions = torch.tensor(lengths, device=device)
-        self.positions = torch.arange(rows, device=device), slice(None), positions
+        self.write_index = torch.arange(rows, device=device), slice(None), positions
         self.longest = max(lengths) + 1
         self.lengths[:rows] = [length + 1 for length in lengths]
         return positions
 
     def update(self, key, value, layer_idx, *args, **kwargs):
-        """Write each running row's new position; return views up to the longest row."""
+        """Store the new tokens' keys and values (rows, K, 1, D), and return views of
+        the rows' keys and values (rows, K, longest, D).
+        """
         keys, values = self.stored[layer_idx]
-        keys[self.positions] = key[:, :, 0]
-        values[self.positions] = value[:, :, 0]
-        seen = (slice(len(key)), slice(None), slice(self.longest))
-        return keys[seen], values[seen]
+        keys[self.write_index] = key[:, :, 0]
+        values[self.write_index] = value[:, :, 0]
+        used = (slice(len(key)), slice(None), slice(self.longest))
+        return keys[used], values[used]
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
         return self.longest - 1
@@ -90,19 +96,22 @@ class SlotCache(Cache):
 
 
 class SingleRowCache(DynamicCache):
-    """A cache with one slot, for a model some of whose layers keep something other than
-    keys and values; it wraps the architecture's cache.
+    """A cache for one row, for models with layers that keep other states than keys and
+    values, such as linear attention.
+
+    It holds the layers that transformers caches for the architecture, and has the
+    methods of `SlotCache` that one row needs.
     """
 
     slots = 1
 
     def write(self, slot: int, prefilled: DynamicCache, lengths: list[int]) -> None:
-        """Take over a row of this length."""
+        """Use the layers of a prefilled row, without copying them."""
         self.layers = prefilled.layers
         self.lengths = lengths
 
     def next_positions(self, rows: int, device: torch.device | str) -> torch.Tensor:
-        """Start a decoding step; return the position (1,) of its token."""
+        """Start a decoding step, and return the position (1,) of the new token."""
         (length,) = self.lengths
         self.lengths = [length + 1]
         return torch.tensor([length], device=device)
@@ -113,46 +122,49 @@ def prefill(
     model: PreTrainedModel,
     rows: Sequence[list[int]],
     positions: Sequence[range],
-    changed: list[int] | None = None,
+    arm_lengths: list[int] | None = None,
 ) -> tuple[DynamicCache, torch.Tensor]:
-    """Run rows of ids through a model, and return its cache and the logits (N,
+    """Run rows of token ids through a model, and return their cache and the logits (N,
     vocabulary) in float32 at each row's `positions`.
 
-    A common prefix is computed once if that saves enough tokens, unless ARM is active:
-    then `changed` says how many first tokens of each row it changes. For a model with
-    layers other than attention, the cache is valid only for a single row, because
-    several rows are padded. Raises InputError for an id beyond the model's embedding,
-    and for such layers with ARM.
+    arm_lengths: the number of first tokens of each row that ARM changes; None: ARM is
+    not active. Without ARM, a common prefix is computed once if that saves enough
+    tokens. For a model with layers other than attention, the cache is valid only for a
+    single row, because the states of several rows include their padding. Raises
+    InputError for a token id beyond the model's embedding, and for ARM in a model with
+    such layers.
     """
-    plain = not layers_without_attention(model)
-    if changed and not plain:
+    all_attention = not layers_without_attention(model)
+    if arm_lengths and not all_attention:
         raise InputError(
             f"{model.config.model_type}: ARM needs a model whose layers all have"
             " attention"
         )
-    # Sliding windows of the architecture's cache would drop positions that rows share.
-    cache = DynamicCache(config=None if plain else model.config.get_text_config())
+    # Without a config the cache keeps all positions. The architecture's own cache would
+    # drop those of the common prefix that a sliding window has left.
+    config = None if all_attention else model.config.get_text_config()
+    cache = DynamicCache(config=config)
     shared: list[int] = []
-    if plain and not changed:
+    if all_attention and not arm_lengths:
         before = [row[: at.start] for row, at in zip(rows, positions, strict=True)]
         shared += os.path.commonprefix(before)  # noqa: RUF071 (of any sequences, here ids)
     saved = len(shared) * (len(rows) - 1)
     device = "cpu" if device_of(model).type == "cpu" else "cuda"
-    if saved < WORTH_A_FORWARD[device]:
+    if saved < MIN_SAVED_TOKENS[device]:
         shared = []
     if shared:
-        beginning = on_device(model, torch.tensor([shared]))
+        prefix = on_device(model, torch.tensor([shared]))
         decoder = model.get_decoder()
-        decoder(input_ids=beginning, past_key_values=cache, use_cache=True)
+        decoder(input_ids=prefix, past_key_values=cache, use_cache=True)
         cache.batch_repeat_interleave(len(rows))
 
-    begun = len(shared)
-    ids = on_device(model, pad([torch.tensor(row[begun:]) for row in rows])[0])
-    flat = [(row, index - begun) for row, at in enumerate(positions) for index in at]
+    past = len(shared)
+    ids = on_device(model, pad([torch.tensor(row[past:]) for row in rows])[0])
+    flat = [(row, index - past) for row, at in enumerate(positions) for index in at]
     with logits_at(model, *torch.tensor(flat, device=ids.device).T):
         output = model(
             input_ids=ids,
-            attention_mask=_real(ids, changed),
+            attention_mask=_arm_mask(ids, arm_lengths),
             past_key_values=cache,
             use_cache=True,
         )
@@ -172,24 +184,25 @@ def overflow_error() -> InputError:
     return InputError("the model overflowed in this dtype (NaN): use --dtype float32")
 
 
-def _real(ids: torch.Tensor, changed: list[int] | None) -> torch.Tensor | None:
-    """Return the mask of the tokens that ARM changes; None without ARM.
+def _arm_mask(ids: torch.Tensor, arm_lengths: list[int] | None) -> torch.Tensor | None:
+    """Return the mask (B, T) of the tokens that ARM changes; None without ARM.
 
-    For attention it hides only padding, to which no real token attends.
+    ARM's hook reads it from the attention mask. As such it hides only padding when
+    prompts are answered; when texts are scored, `lib.attention` ignores it.
     """
-    if not changed:
+    if not arm_lengths:
         return None
-    place = torch.arange(ids.shape[1], device=ids.device)
-    return (place < torch.tensor(changed, device=ids.device)[:, None]).long()
+    positions = torch.arange(ids.shape[1], device=ids.device)
+    return (positions < torch.tensor(arm_lengths, device=ids.device)[:, None]).long()
 
 
 def logits_at(
     model: PreTrainedModel, rows: torch.Tensor, positions: torch.Tensor
 ) -> RemovableHandle:
-    """Make a model compute the logits (1, N, vocabulary) only at these positions, while
-    the returned context is active.
+    """Make a model compute its logits (1, N, vocabulary) only at these positions, until
+    the returned handle is removed, or its `with` block ends.
 
-    `rows` and `positions` (N,) index the complete batch of a forward pass.
+    rows, positions: (N,) indices into the batch of a forward pass.
     """
 
     def only_these(_, inputs: tuple[torch.Tensor]) -> tuple[torch.Tensor]:

@@ -1,10 +1,10 @@
-"""Answer many prompts with a transformers model, in continuous batches.
+"""Answer many prompts with a transformers model by continuous batching.
 
-A finished row leaves and a waiting prompt takes its slot. No row is padded on the left,
-and keys are neither concatenated nor repeated for grouped heads. Given tokens, such as
-an elicitation, are fed through the same decoding steps from the existing cache. Each
-step reads all weights once: with few rows its time is that of reading them, with many
-rows that of multiplying, so large batches are efficient.
+When a row is finished, a waiting prompt takes its slot. No row is padded on the left,
+and keys are neither concatenated nor repeated for grouped heads. The tokens of an
+elicitation pass through the same decoding steps, one token per step, so that the cache
+is reused. Each step reads all weights once, so large batches are efficient: with few
+rows, a step takes the time of reading the weights.
 """
 
 import contextlib
@@ -30,11 +30,12 @@ from lib.models.loading import with_weights
 from lib.models.memory import free_memory
 from lib.prompts.batches import batch_tokens, in_batches
 
-# Share of the free memory for the cache of all rows. The rest is for prefills on a
-# GPU, and for other programs on a CPU.
+# Share of the free memory that the cache may use. The rest is for prefills on a GPU,
+# and for other programs on a CPU.
 CACHE_SHARE = {"cuda": 0.8, "cpu": 0.5}
-# Tokens per block of the first sum; divides the size of most vocabularies.
-SUMMED_TOKENS = 128
+# Tokens per block whose probabilities are summed first. The size of most vocabularies
+# is a multiple of it.
+BLOCK_TOKENS = 128
 
 
 class Engine(Writer):
@@ -50,16 +51,16 @@ class Engine(Writer):
         self, requests: list[Request], sampling: Sampling, positions: int
     ) -> Iterator[Completion]:
         arm = requests[0].arm
-        at_work: contextlib.AbstractContextManager = contextlib.nullcontext()
+        active: contextlib.AbstractContextManager = contextlib.nullcontext()
         if arm:
-            at_work = installed(self.model, **arm.model_dump())
+            active = installed(self.model, **arm.model_dump())
         cache = self._cache(len(requests), positions)
-        with at_work as hook:
+        with active as hook:
             yield from _Batch(self, sampling, cache, hook).run(requests)
 
     def _cache(self, prompts: int, positions: int) -> SlotCache | SingleRowCache:
-        """Return a cache with slots of this many positions, for as many of the prompts
-        as fit.
+        """Return a cache with a slot of this many positions for each of the prompts, or
+        for as many of them as `batch_size` and the free memory allow.
         """
         if layers_without_attention(self.model):
             return SingleRowCache()
@@ -67,20 +68,28 @@ class Engine(Writer):
         return SlotCache(slots, positions)
 
     def _rows_that_fit(self, positions: int) -> int:
-        """Return how many rows with this many positions fit into free memory."""
+        """Return how many rows of this many positions fit into the cache's share of the
+        free memory; at least 1.
+        """
         device = self.model.device
-        room = free_memory(str(device)) * CACHE_SHARE[device.type]
-        return max(1, int(room // (self.bytes_per_position * positions)))
+        available = free_memory(str(device)) * CACHE_SHARE[device.type]
+        return max(1, int(available // (self.bytes_per_position * positions)))
 
     @functools.cached_property
     def bytes_per_position(self) -> int:
-        """The bytes of one position's keys and values, measured in a forward pass."""
+        """The bytes of one position's keys and values in all layers, measured in a
+        forward pass of one token.
+        """
         one, _ = prefill(self.model, [[0]], [range(1)])
         return sum(keys.nbytes + values.nbytes for keys, values, _ in one)
 
 
 class _SlotRow(Row):
-    """A row in a slot, with generators for its tokens and for ARM."""
+    """A running request with its random generators.
+
+    `draws` chooses its tokens, on the CPU so that they are the same on every device;
+    `noise` is ARM's, on the model's device.
+    """
 
     def __init__(self, engine: Engine, request: Request, sampling: Sampling):
         super().__init__(engine, request, sampling)
@@ -90,12 +99,12 @@ class _SlotRow(Row):
 
 @dataclass
 class _Batch:
-    """The running rows, in the first slots of a cache."""
+    """The running rows and their cache: row i is in slot i."""
 
     engine: Engine
     sampling: Sampling
-    cache: Any  # SlotCache or, with one slot, SingleRowCache
-    hook: Installed | None  # ARM
+    cache: Any  # SlotCache, or SingleRowCache, which has one slot
+    hook: Installed | None  # ARM; None: not active
     rows: list[_SlotRow] = field(default_factory=list)
 
     def run(self, requests: list[Request]) -> Iterator[Completion]:
@@ -105,7 +114,8 @@ class _Batch:
         # computes the prefix once.
         waiting = sorted(requests, key=lambda request: request.input_ids)
         while waiting or self.rows:
-            # A prefill stops all rows, so wait until it fills a good part of the batch.
+            # No row continues during a prefill, so prompts wait until a quarter of the
+            # slots is free.
             free = slots - len(self.rows)
             if waiting and free >= min(len(waiting), max(1, slots // 4)):
                 begin = len(self.rows)
@@ -120,30 +130,30 @@ class _Batch:
             self.hook.generators = [row.noise for row in rows]
 
     def _admit(self, admitted: list[Request]) -> torch.Tensor:
-        """Prefill prompts into free slots; return the logits (N, vocabulary) of their
-        next tokens.
+        """Prefill prompts into the first free slots; return the logits (N, vocabulary)
+        of the new rows' next tokens, in the order of `rows`.
         """
         lengths = [len(request.input_ids) for request in admitted]
 
         def fill(chosen: list[int]) -> torch.Tensor:
             rows = [_SlotRow(self.engine, admitted[i], self.sampling) for i in chosen]
             ids = [row.request.input_ids for row in rows]
-            own = [len(prompt) for prompt in ids]
-            last = [range(length - 1, length) for length in own]
-            changed = own if self.hook else None
+            sizes = [len(prompt) for prompt in ids]
+            last = [range(size - 1, size) for size in sizes]
+            arm_lengths = sizes if self.hook else None
             self._set_arm_generators(rows)
-            filled, logits = prefill(self.engine.model, ids, last, changed)
-            self.cache.write(len(self.rows), filled, own)
+            filled, logits = prefill(self.engine.model, ids, last, arm_lengths)
+            self.cache.write(len(self.rows), filled, sizes)
             self.rows += rows
             return logits
 
-        at_once = batch_tokens(self.engine.model.device.type)
-        parts = in_batches(lengths, fill, at_once)
+        padded_tokens = batch_tokens(self.engine.model.device.type)
+        parts = in_batches(lengths, fill, padded_tokens)
         return torch.cat([logits for _, logits in parts])
 
     def _step(self) -> torch.Tensor:
-        """Feed each row a token; return the logits (rows, vocabulary) of the next ones
-        in float32.
+        """Run a decoding step with the next token of each row's `feed`; return the
+        logits (rows, vocabulary) of the tokens after them, in float32.
         """
         model = self.engine.model
         self._set_arm_generators(self.rows)
@@ -159,25 +169,25 @@ class _Batch:
         return output.logits[:, -1].float()
 
     def _advance(self, begin: int, logits: torch.Tensor) -> Iterator[Completion]:
-        """Give the rows from a slot on their next tokens, from logits (N,
-        vocabulary).
+        """Choose the next tokens of the rows from slot `begin` on, given their logits
+        (N, vocabulary).
 
-        Yields the completions of rows that finish.
+        Yields the completions of rows that finish, and frees their slots.
         """
         # No token is chosen for a row that still has tokens to feed.
-        new = self.rows[begin:]
-        ready = [place for place, row in enumerate(new) if not row.feed]
-        draws = [new[place].draws for place in ready]
-        if len(ready) < len(new):
+        rows = self.rows[begin:]
+        ready = [index for index, row in enumerate(rows) if not row.feed]
+        draws = [rows[index].draws for index in ready]
+        if len(ready) < len(rows):
             logits = logits[ready]
         tokens = choose(logits, self.sampling, draws)
 
-        # From the last slot on, because the last row moves into a slot that is freed.
-        for place, token in sorted(zip(ready, tokens, strict=True), reverse=True):
-            row = new[place]
+        # In descending order, because the last row moves into a slot that is freed.
+        for index, token in sorted(zip(ready, tokens, strict=True), reverse=True):
+            row = rows[index]
             if row.take(token):
                 yield row.completion()
-                self._leave(begin + place)
+                self._leave(begin + index)
 
     def _leave(self, slot: int) -> None:
         """Free a slot and move the last row into it."""
@@ -192,18 +202,18 @@ def choose(
 ) -> list[int]:
     """Return the next token of each row of logits (N, vocabulary).
 
-    It is the most probable one at temperature 0, otherwise a draw from the nucleus
-    `top_p`. Each row draws from its generator, so that it does not depend on its batch.
-    Raises InputError for NaN.
+    At temperature 0 this is the most probable token, otherwise a draw from the most
+    probable tokens that together have the probability `top_p`. Each row has a
+    generator, so that its draws do not depend on its batch. Raises InputError for NaN.
     """
     if sampling.temperature == 0:
         tokens = logits.argmax(-1)
         largest = logits.gather(1, tokens[:, None])[:, 0]
         return _token_numbers(tokens, largest.isnan())
 
-    # Drawn while the device still computes the logits.
+    # Drawn on the CPU while the device still computes the logits.
     draws = torch.tensor(
-        [torch.rand((), generator=own, dtype=torch.float64) for own in generators],
+        [torch.rand((), generator=each, dtype=torch.float64) for each in generators],
         pin_memory=logits.is_cuda,
     ).to(logits.device, non_blocking=True)
     probabilities = (logits / sampling.temperature).softmax(-1)
@@ -219,43 +229,46 @@ def choose(
 def _tokens_at(
     probabilities: torch.Tensor, draws: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the token (N,) at which the cumulative sum of each row's probabilities (N,
-    vocabulary) exceeds that share (N,) of their total, and the total.
+    """Return the tokens (N,) that uniform draws (N,) from [0, 1) select, and the sums
+    (N,) of the probabilities (N, vocabulary), which need not be 1.
 
-    Sums are in float64 and in the vocabulary's order, which does not depend on a
-    batch's last digits, unlike an order by probability. The first sum is over blocks of
-    tokens, the second within the block that contains the share.
+    A draw selects the token at which the cumulative sum exceeds that share of the
+    total (inverse transform sampling). The tokens are summed in float64 in the
+    vocabulary's order: an order by probability would depend on rounding, which differs
+    between batches. For speed, blocks of tokens are summed first, and then the tokens
+    of the block that contains the share.
     """
-    if missing := -probabilities.shape[1] % SUMMED_TOKENS:
+    if missing := -probabilities.shape[1] % BLOCK_TOKENS:
         probabilities = torch.nn.functional.pad(probabilities, (0, missing))
-    blocks = probabilities.unflatten(1, (-1, SUMMED_TOKENS))
+    blocks = probabilities.unflatten(1, (-1, BLOCK_TOKENS))
     reached = blocks.sum(-1, dtype=torch.float64).cumsum(-1)
     total = reached[:, -1:]
     block, rest = _first_above(reached, draws[:, None] * total)
     inside = blocks.take_along_dim(block[:, :, None], 1)[:, 0].double().cumsum(-1)
-    place, _ = _first_above(inside, rest)
-    return (block * SUMMED_TOKENS + place)[:, 0], total[:, 0]
+    index, _ = _first_above(inside, rest)
+    return (block * BLOCK_TOKENS + index)[:, 0], total[:, 0]
 
 
 def _first_above(
     sums: torch.Tensor, bounds: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the index at which each row of increasing sums (N, M) first exceeds its
-    bound (N, 1), and how far the bound exceeds the sum before.
+    """Return the index (N, 1) at which each row of increasing sums (N, M) first exceeds
+    its bound (N, 1), and by how much the bound exceeds the previous sum.
 
-    If rounding puts a bound at or above the last sum, the last index counts.
+    A bound that reaches the last sum by rounding is lowered below it, so that the index
+    is one at which the sums increase.
     """
     largest = sums[:, -1:]
     bounds = bounds.minimum(largest.nextafter(torch.zeros_like(largest)))
-    place = torch.searchsorted(sums, bounds, right=True).clamp_(max=sums.shape[1] - 1)
-    before = torch.nn.functional.pad(sums, (1, 0)).gather(1, place)
-    return place, bounds - before
+    index = torch.searchsorted(sums, bounds, right=True).clamp_(max=sums.shape[1] - 1)
+    before = torch.nn.functional.pad(sums, (1, 0)).gather(1, index)
+    return index, bounds - before
 
 
 def _token_numbers(tokens: torch.Tensor, is_nan: torch.Tensor) -> list[int]:
-    """Return tokens as numbers; raise InputError if one comes from NaN.
+    """Return tokens (N,) as numbers; raise InputError if one was chosen from NaN.
 
-    It synchronises with the device once.
+    Both need the device's results, so they synchronise with the device only once.
     """
     numbers = tokens.masked_fill(is_nan, -1).tolist()
     if -1 in numbers:

@@ -1,9 +1,9 @@
-"""Complete prompts with vLLM, for runs that need a GPU or several.
+"""Complete prompts with vLLM, for runs on one or several GPUs.
 
-The interface is that of the package. vLLM alone reads the checkpoint, in processes of
-its own, and schedules `batch_size` prompts at once. The second step of an elicited
-answer is a new prompt that begins with the first, so its prefix comes from vLLM's
-cache. Completions come chunk by chunk.
+vLLM reads the checkpoint in its worker processes, so that this process needs no
+weights, and runs `batch_size` prompts at once. To elicit an answer, a new prompt is
+made of the prompt, the answer so far and the elicitation; vLLM's prefix cache has all
+but the last part. Completions are returned chunk by chunk.
 """
 
 import os
@@ -24,38 +24,40 @@ from lib.generation.writer import (
 from lib.models.loading import Loaded, load_without_weights
 from lib.models.memory import free_memory
 
-# Read when vLLM is imported, and by the processes it starts, which talk to each other
-# on this machine alone.
+# vLLM reads these when it is imported, and its processes inherit them. They communicate
+# only within this machine.
 os.environ.setdefault("VLLM_HOST_IP", "127.0.0.1")
 os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
 os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
 try:
     from vllm import LLM, SamplingParams, TokensPrompt
 except ImportError as error:
-    how = (
+    command = (
         "pip install --no-deps -r requirements/vllm.txt (CPU) or pip install"
         " vllm==0.32.0 (CUDA)"
     )
-    raise InputError(f"engine vllm cannot be imported ({error}): {how}") from error
+    raise InputError(f"engine vllm cannot be imported ({error}): {command}") from error
 
-# Positions of a block on a CPU. Only whole blocks are cached, and vLLM's own 128 is
-# longer than many prompts.
+# Positions of a cache block on a CPU. Only complete blocks are reused as a prefix, and
+# vLLM's default of 128 is longer than many prompts.
 CPU_BLOCK = 32
-CPU_SHARE = 0.5  # of the memory that is free, what the cache takes on a CPU
+CPU_SHARE = 0.5  # share of the free memory that the cache may use on a CPU
 
 
 class Engine(Writer):
-    """Runs on `gpus` devices, over which it spreads the model.
+    """An engine that runs vLLM on `gpus` GPUs, over which it spreads the model.
 
-    Its greedy output in float32 equals the transformers engine's. ARM is refused.
+    Its greedy output in float32 equals that of the transformers engine. ARM is refused.
     """
 
-    llm: Any = None  # until the first prompt
-    room = 0  # positions of a prompt, with what follows
+    llm: Any = None  # vllm.LLM; None before the first prompt
+    capacity = 0  # maximum length of a prompt with its answer, in tokens
 
     @staticmethod
     def load(loaded: Loaded) -> Loaded:
-        """Return a model with its weights fetched, which vLLM reads by itself."""
+        """Download the weights if they are missing, and return the model without
+        loading them, because vLLM reads the checkpoint itself.
+        """
         return load_without_weights(loaded.spec, loaded.device, loaded.dtype)
 
     def _accept(self, arm: Arm) -> None:
@@ -64,7 +66,7 @@ class Engine(Writer):
     def _stream(
         self, requests: list[Request], sampling: Sampling, positions: int
     ) -> Iterator[Completion]:
-        if positions > self.room:
+        if positions > self.capacity:
             self._start(positions)
         elicitation = elicitation_tokens(self.tokenizer, sampling)
         size = chunk_size(self.batch_size)
@@ -72,7 +74,7 @@ class Engine(Writer):
             chunk = requests[begin : begin + size]
             rows = [Row(self, request, sampling) for request in chunk]
             unfinished = rows
-            if sampling.max_new_tokens:  # vLLM writes one token at least
+            if sampling.max_new_tokens:  # vLLM generates at least one token
                 unfinished = self._continue(rows, [], sampling.max_new_tokens)
             if unfinished:
                 self._continue(unfinished, elicitation, sampling.elicit_tokens)
@@ -82,8 +84,11 @@ class Engine(Writer):
     def _continue(
         self, rows: list[Row], elicitation: list[int], limit: int
     ) -> list[Row]:
-        """Let vLLM write up to a limit of tokens of each row, behind what is written
-        and the elicitation, which may be none; return the rows that are not finished.
+        """Generate up to `limit` tokens of each row, and return the rows that are not
+        finished.
+
+        elicitation: tokens that are appended to the answer so far; empty before the
+        elicitation.
         """
         prompts = []
         parameters = []
@@ -91,16 +96,17 @@ class Engine(Writer):
             request = row.request
             ids = [*request.input_ids, *row.written, *elicitation]
             prompts.append(TokensPrompt(prompt_token_ids=ids))
-            how = SamplingParams(
+            settings = SamplingParams(
                 temperature=row.sampling.temperature,
                 top_p=row.sampling.top_p,
                 max_tokens=limit,
-                # Another one behind the elicitation, or an answer's draws would repeat.
+                # A different seed after the elicitation, because the same one would
+                # repeat the draws of the answer.
                 seed=(request.seed + bool(elicitation)) % 2**63,
                 stop_token_ids=sorted(self.stops),
                 detokenize=False,
             )
-            parameters.append(how)
+            parameters.append(settings)
         outputs = self.llm.generate(prompts, parameters, use_tqdm=False)
         return [
             row
@@ -109,11 +115,11 @@ class Engine(Writer):
         ]
 
     def _start(self, positions: int) -> None:
-        """Start vLLM with room for prompts of so many positions."""
-        self.llm = None  # whose processes end before there are others
-        self.room = positions
-        # Token ids go in and come out, and `Sampling` says what a checkpoint's
-        # generation config would.
+        """Start vLLM for prompts and answers of at most so many positions together."""
+        self.llm = None  # ends the processes of an earlier start, which hold memory
+        self.capacity = positions
+        # vLLM receives and returns token ids, and takes the decoding settings from
+        # `Sampling` instead of the checkpoint's generation config.
         arguments = {
             "model": self.model.name_or_path,
             "load_format": "safetensors",
@@ -129,8 +135,8 @@ class Engine(Writer):
         if self.batch_size:
             arguments["max_num_seqs"] = self.batch_size
         if self.loaded.device == "cpu":
-            # Compiling asks for a C++ compiler and a minute, and of memory vLLM would
-            # take nine tenths.
+            # Compiling needs a C++ compiler and takes a minute. Without a limit, vLLM
+            # would use nine tenths of the memory.
             arguments |= {
                 "enforce_eager": True,
                 "block_size": CPU_BLOCK,
@@ -138,7 +144,7 @@ class Engine(Writer):
             }
         try:
             self.llm = LLM(**arguments)
-        # Of any kind; the reason stands in the output of vLLM's processes.
+        # vLLM's processes fail with exceptions of any type, and print the details.
         except Exception as error:
             reason = " ".join(str(error).split())[:300]
             raise InputError(f"vllm did not start: {reason}") from error

@@ -1,9 +1,9 @@
-"""The same engine in many processes: Ray actors of a cluster, or of this machine.
+"""Run an engine in many processes: Ray actors on a cluster, or on this machine.
 
-The cluster is that of RAY_ADDRESS. A worker holds an engine and answers chunk by chunk;
-this process hands on what comes back. Ray starts a lost worker again, and asks it again
-for the chunk that it owed. A chunk that loses its worker twice is given up; run again,
-the prompts that are missing make smaller chunks.
+RAY_ADDRESS names the cluster. Each worker has an engine and answers chunk by chunk;
+this process yields the completions that it receives. If a worker is lost, Ray starts it
+again and repeats its chunk. A chunk whose worker is lost twice is skipped. Another run
+completes the missing prompts, in smaller chunks.
 """
 
 import functools
@@ -28,11 +28,11 @@ from lib.generation.writer import (
 )
 from lib.models.loading import Loaded, load_without_weights
 
-# Read when Ray is imported, and by the processes it starts.
+# Ray reads these when it is imported, and its processes inherit them.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 if (os.environ.get("RAY_ADDRESS") or "local") == "local":
-    # A cluster of this machine alone: every process listens on loopback, and answers
-    # none but this run's.
+    # On a cluster of only this machine, every process listens on loopback, and answers
+    # only the processes of this run, which know the token.
     os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
 try:
@@ -44,16 +44,17 @@ except ImportError as error:
         f"workers need Ray ({error}): pip install --no-deps -r requirements/ray.txt"
     ) from error
 
-# Seconds that a cluster without room for all workers may need to start a machine.
+# Seconds that a cluster that is too small for all workers has to start more machines.
 SECONDS_FOR_WORKERS = 600
-SECONDS_TO_CONNECT = 10  # of a cluster's address
-# Bytes of shared memory on this machine: completions are short.
+SECONDS_TO_CONNECT = 10  # for the first connection to a cluster
+# Bytes of Ray's shared memory on this machine, which are enough for completions.
 OBJECT_STORE = 128 * 2**20
 
 
 class Worker:
-    """The object in a Ray actor: an engine, created with the first chunk, and again if
-    the actor is restarted.
+    """The object in a Ray actor, whose engine `make` creates for the first chunk.
+
+    If Ray restarts the actor, the engine is created again.
     """
 
     def __init__(self, make: Callable[[], Writer]):
@@ -62,17 +63,22 @@ class Worker:
     def complete(
         self, requests: Sequence[Request], sampling: Sampling
     ) -> list[Completion]:
-        """Return a completion for each prompt of a chunk.
+        """Return a completion for each request of a chunk.
 
-        Raises InputError for weights of another revision.
+        Raises InputError for weights of another revision, and as `Writer.complete`
+        does.
         """
         return list(self.make().complete(requests, sampling))
 
 
 def _engine(
-    spec: str, device: str, dtype: str, revision: str, name: str, *how: int | None
+    spec: str, device: str, dtype: str, revision: str, name: str, *options: int | None
 ) -> Writer:
-    """Return an engine of a model, whose weights must have this revision."""
+    """Return the engine called `name` with a model.
+
+    options: the engine's batch size and number of GPUs. Raises InputError if the
+    weights on this machine have another revision.
+    """
     loaded = load_without_weights(spec, device, dtype)
     if loaded.revision != revision:
         raise InputError(
@@ -80,26 +86,27 @@ def _engine(
             f" {loaded.revision}, this run {spec} at revision {revision}"
         )
     engine = engine_class(name)
-    return engine(engine.load(loaded), *how)
+    return engine(engine.load(loaded), *options)
 
 
 @dataclass(frozen=True)
 class Workers:
-    """`count` workers with `gpus` GPUs each, while it is a context.
+    """A pool of workers with the interface of a `Writer`, for use in a `with` block.
 
-    Their checkpoints have the revision of `loaded`, which needs no weights.
+    The workers' checkpoints must have the revision of `loaded`, which may be without
+    weights.
     """
 
-    count: int
-    gpus: int
+    count: int  # of workers
+    gpus: int  # per worker
     loaded: Loaded
-    engine: str
-    batch_size: int | None
+    engine: str  # its name
+    batch_size: int | None  # per worker
 
     def __enter__(self) -> "Workers":
-        """Join the cluster of RAY_ADDRESS or start one on this machine.
+        """Connect to the cluster of RAY_ADDRESS, or start one on this machine.
 
-        Raises InputError when that fails.
+        Raises InputError if that fails.
         """
         address = os.environ.get("RAY_ADDRESS") or "local"
         settings: dict[str, Any] = {"logging_level": logging.ERROR}
@@ -108,40 +115,37 @@ class Workers:
             settings["num_cpus"] = self.count
             settings["include_dashboard"] = False
             settings["object_store_memory"] = OBJECT_STORE
-            failure = (
-                "Ray did not start here, for which it gives a busy machine too little"
-                " time"
-            )
+            failure = "Ray did not start in time on this machine, which may be too busy"
         try:
             _require_reachable(address)
             ray.init(address, log_to_driver=False, **settings)
-        # Of any kind, RuntimeError and bare Exception among them.
+        # Ray raises exceptions of many types, even bare ones.
         except Exception as error:
             raise InputError(f"{failure}: {_end_of_message(error)}") from error
         return self
 
     def __exit__(self, *exception: object) -> None:
-        ray.shutdown()  # with it the actors
+        ray.shutdown()  # ends the actors, too
 
     def complete(
         self, requests: Sequence[Request], sampling: Sampling
     ) -> Iterator[Completion]:
-        """Yield a completion for each prompt, chunk by chunk, but those that are given
-        up: why is said at once.
+        """Yield a completion for each request, chunk by chunk, in any order.
 
-        Raises InputError where a worker refuses and where the cluster stays too small.
+        Chunks whose worker is lost twice are skipped, and the reason is printed. Raises
+        InputError if a worker raises it, and if the cluster stays too small for all
+        workers.
         """
         loaded = self.loaded
         weights = (loaded.spec, loaded.device, loaded.dtype, loaded.revision)
-        how = (self.engine, self.batch_size, max(1, self.gpus))
-        make = functools.partial(_engine, *weights, *how)
-        # Which start as soon as there is room.
-        hiring = ray.remote(Worker).options(
+        engine = (self.engine, self.batch_size, max(1, self.gpus))
+        make = functools.partial(_engine, *weights, *engine)
+        # Ray starts an actor as soon as the cluster has a free CPU and enough GPUs.
+        actor = ray.remote(Worker).options(
             num_cpus=1, num_gpus=self.gpus, max_restarts=-1, max_task_retries=1
         )
-        pool = ActorPool([hiring.remote(make) for _ in range(self.count)])
-        # A worker's engine takes one setting of ARM after the other: neighbours should
-        # share it.
+        pool = ActorPool([actor.remote(make) for _ in range(self.count)])
+        # Sorted by the settings of ARM, because a batch has only one setting.
         waiting = sorted(requests, key=lambda request: repr(request.arm))
         share = math.ceil(len(waiting) / self.count)
         size = min(chunk_size(self.batch_size), share)
@@ -160,12 +164,13 @@ class Workers:
                 raise InputError(f"a worker refuses: {error.args[0]}") from error
             except RayError as error:
                 reason = _end_of_message(error)
-                print(f"prompts are given up: {reason}", file=sys.stderr, flush=True)
+                message = f"prompts are skipped, which another run completes: {reason}"
+                print(message, file=sys.stderr, flush=True)
 
     def _require_room(self) -> None:
-        """Raise InputError where the cluster is too small for all workers."""
-        has = ray.cluster_resources()
-        cpus, gpus = (int(has.get(kind, 0)) for kind in ("CPU", "GPU"))
+        """Raise InputError if the cluster is too small for all workers."""
+        resources = ray.cluster_resources()
+        cpus, gpus = (int(resources.get(kind, 0)) for kind in ("CPU", "GPU"))
         if cpus < self.count or gpus < self.count * self.gpus:
             raise InputError(
                 f"{self.count} workers need a CPU and {self.gpus} GPUs each, and after"
@@ -174,13 +179,17 @@ class Workers:
 
 
 def _require_reachable(address: str) -> None:
-    """Raise OSError where nothing listens, for which Ray would try many minutes."""
+    """Raise OSError if nothing listens at HOST:PORT, because Ray would try for many
+    minutes; other forms of an address are left to Ray.
+    """
     host, _, port = address.rpartition(":")
     if port.isdigit() and "/" not in host:
-        place = (host.strip("[]"), int(port))
-        socket.create_connection(place, timeout=SECONDS_TO_CONNECT).close()
+        endpoint = (host.strip("[]"), int(port))
+        socket.create_connection(endpoint, timeout=SECONDS_TO_CONNECT).close()
 
 
 def _end_of_message(error: BaseException) -> str:
-    """Return the end of an error's text, which names the cause in Ray's many lines."""
+    """Return the last 300 characters of an error's message in one line: Ray's messages
+    have many lines, and the cause is at the end.
+    """
     return " ".join(str(error).split())[-300:]

@@ -1,5 +1,6 @@
-"""The interface of all engines: a `Writer` with a model turns requests into
-completions. The `Row` of a request decides how its answer continues and what ends it.
+"""The interface of all engines: a `Writer` turns requests into completions. For each
+running request, a `Row` decides which tokens the model reads next and when the answer
+ends.
 
     writer = engine_class("transformers")(loaded, batch_size=8)
     completions = writer.complete([Request("key", input_ids)], Sampling(512))
@@ -17,14 +18,16 @@ from transformers import PreTrainedModel
 
 from lib.arm.activations import activation_module
 from lib.arm.settings import Arm
-from lib.errors import InputError
+from lib.errors import InputError, unknown
 from lib.grading.extraction import last_box
 
 # Batches per chunk: at the end of a chunk batches are no longer full, and an
 # interrupted run loses its current chunk.
 CHUNK_BATCHES = 4
-# Assumed prompts per batch if it is as large as memory allows.
-ROOMY_BATCH = 256
+# Prompts per batch that are assumed if only memory limits the batch.
+UNLIMITED_BATCH = 256
+# The engines: modules of this package.
+ENGINES = ("transformers", "vllm")
 # A conversation whose template shows what ends a turn.
 QUESTION = "What is the answer?"
 THOUGHT = "Six times seven comes to mind."
@@ -35,52 +38,48 @@ ANSWER = "The answer is forty-two."
 class Request:
     """One prompt to complete.
 
-    Only its `seed` decides its draws, whatever its batch.
+    Its random draws depend only on its `seed`, and not on its batch.
     """
 
-    key: str
+    key: str  # returned in its completion
     input_ids: list[int]
     seed: int = 0
-    arm: Arm | None = None  # settings of ARM for this request
+    arm: Arm | None = None  # None: without ARM
 
 
 @dataclass(frozen=True)
 class Sampling:
     """The decoding settings: greedy at temperature 0, otherwise sampled.
 
-    `elicit` is appended to an answer without a box, which then continues for a few
-    tokens (Kojima et al. 2022).
+    An answer without a closed \\boxed{...} is elicited: `elicit` is appended to it, and
+    the model continues for at most `elicit_tokens` (Kojima et al. 2022).
     """
 
-    max_new_tokens: int
+    max_new_tokens: int  # 0: the answer is only elicited
     temperature: float = 0.0
-    top_p: float = 1.0
-    elicit: str = ""
+    top_p: float = 1.0  # probability of the nucleus from which tokens are drawn
+    elicit: str = ""  # "": nothing is elicited
     elicit_tokens: int = 12
 
 
 @dataclass(frozen=True)
 class Completion:
-    """The text that a model wrote.
+    """The answer of a model to a request."""
 
-    `finish_reason` is stop or length (the token limit). `token_ids` are the answer's
-    tokens before an elicitation, including the end token, which the text omits and
-    `completion_tokens` does not count. `processor` is the device that computed it,
-    possibly on another machine.
-    """
-
-    key: str
-    text: str
-    finish_reason: str
+    key: str  # of the request
+    text: str  # with the elicitation and its continuation, without the end token
+    finish_reason: str  # of the part before an elicitation: stop, or length (the limit)
     prompt_tokens: int
+    # Generated tokens, without the end token and without the text of the elicitation.
     completion_tokens: int
     elicited: bool = False
+    # The tokens before an elicitation, with the end token if there is one.
     token_ids: tuple[int, ...] = ()
-    processor: str = ""
+    processor: str = ""  # name of the device that computed it, maybe in another machine
 
 
 def elicitation_tokens(tokenizer: Any, sampling: Sampling) -> list[int]:
-    """Return the tokens of the text that is appended to an answer without a box."""
+    """Return the tokens of `sampling.elicit`; empty if nothing is elicited."""
     return _tokens(tokenizer, sampling.elicit) if sampling.elicit else []
 
 
@@ -97,8 +96,8 @@ def positions_after(tokenizer: Any, sampling: Sampling) -> int:
 class Row:
     """A running request, whose answer is written token by token.
 
-    `feed` are the tokens to give to the model before it chooses the next one, which
-    `take` receives.
+    After the prompt, the engine passes the tokens in `feed` to the model, chooses the
+    next token, and adds it with `take`, until that returns True.
     """
 
     def __init__(self, writer: "Writer", request: Request, sampling: Sampling):
@@ -106,8 +105,8 @@ class Row:
         self.request = request
         self.sampling = sampling
         self.written: list[int] = []
-        self.end: list[int] = []  # the end token, if the answer has one
-        self.elicited: list[int] = []  # after the elicitation
+        self.end: list[int] = []  # the end token; empty if the answer has none
+        self.elicited: list[int] = []  # the tokens generated after the elicitation
         self.writing = self._write()
         self.feed = next(self.writing)
 
@@ -122,7 +121,8 @@ class Row:
     def _write(self) -> Generator[list[int], int, None]:
         """Write the answer, then elicit a box if it has none.
 
-        Yields the tokens to feed before each next token, and receives that token.
+        A coroutine: for each next token it yields the tokens that the model reads
+        before, and receives the token that was chosen.
         """
         sampling = self.sampling
         stops = self.writer.stops
@@ -149,8 +149,8 @@ class Row:
                 return
 
     def _text(self, ids: list[int]) -> str:
-        """Return tokens as text, including special tokens, since one of them may start
-        another turn.
+        """Return tokens as text, including special tokens: one of them may start
+        another turn, whose text the grader must not read.
         """
         return self.writer.tokenizer.decode(ids)
 
@@ -176,11 +176,12 @@ class Row:
 
 
 class Writer(ABC):
-    """The common part of engines: the tokens that end an answer, and the available
-    context.
+    """The base class of engines: it checks requests, and knows the tokens that end an
+    answer.
 
-    Without a `batch_size`, as many prompts run at once as memory allows; `gpus` is the
-    number of GPUs that it may use.
+    loaded: a model as the engine's `load` returns it (`lib.models.loading.Loaded`).
+    batch_size: prompts that run at once; None: as many as fit into memory. gpus: the
+    number of GPUs over which vLLM spreads the model.
     """
 
     def __init__(self, loaded, batch_size: int | None, gpus: int = 1):
@@ -194,11 +195,20 @@ class Writer(ABC):
     def complete(
         self, requests: Sequence[Request], sampling: Sampling
     ) -> Iterator[Completion]:
-        """Return one completion for each request as it finishes, in any order.
+        """Return an iterator over a completion for each request, in the order in which
+        they finish.
 
-        Raises InputError at the call, before the first completion, for a prompt that
-        does not fit into the context, and for ARM settings that the engine cannot run.
+        Raises InputError at the call, before anything is generated: for settings that
+        generate no token, for a prompt that does not fit into the context, and for ARM
+        settings that the engine cannot run.
         """
+        if not sampling.max_new_tokens and not (
+            sampling.elicit and sampling.elicit_tokens
+        ):
+            raise InputError(
+                "max_new_tokens is 0 and nothing is elicited, so there is nothing to"
+                " generate: set max_new_tokens to at least 1"
+            )
         following = positions_after(self.tokenizer, sampling)
         longest = max((len(request.input_ids) for request in requests), default=0)
         positions = longest + following
@@ -207,14 +217,14 @@ class Writer(ABC):
                 f"{self.loaded.name} has room for {self.loaded.context} tokens, not for"
                 f" a prompt of {longest} and {following} that may follow"
             )
-        # The engine runs one setting of ARM after the other.
+        # ARM changes the model for a complete batch, so each batch has one setting.
         by_arm: dict[Arm | None, list[Request]] = {}
         for request in requests:
             by_arm.setdefault(request.arm, []).append(request)
         for arm in filter(None, by_arm):
             self._accept(arm)
         return itertools.chain.from_iterable(
-            self._stream(alike, sampling, positions) for alike in by_arm.values()
+            self._stream(group, sampling, positions) for group in by_arm.values()
         )
 
     def _accept(self, arm: Arm) -> None:
@@ -230,14 +240,16 @@ class Writer(ABC):
     def _stream(
         self, requests: list[Request], sampling: Sampling, positions: int
     ) -> Iterator[Completion]:
-        """Yield a completion for each request, all with one setting of ARM; none uses
-        more positions.
+        """Yield a completion for each of these requests, which share one setting of
+        ARM.
+
+        positions: the maximum length of a prompt with its answer, in tokens.
         """
 
 
 def chunk_size(batch_size: int | None) -> int:
-    """Return the number of prompts per chunk."""
-    return CHUNK_BATCHES * (batch_size or ROOMY_BATCH)
+    """Return the number of prompts that vLLM or a worker receives at once."""
+    return CHUNK_BATCHES * (batch_size or UNLIMITED_BATCH)
 
 
 def processor_name(device: str) -> str:
@@ -248,9 +260,10 @@ def processor_name(device: str) -> str:
 
 
 def stop_tokens(model: PreTrainedModel, tokenizer: Any) -> set[int]:
-    """Return the tokens that end an answer.
+    """Return the tokens that end an answer: those of the generation config and the
+    tokenizer, and the end of a turn in the chat template.
 
-    Base models may have a chat template without declaring the end of its turns: without
+    Base models may have a chat template without declaring its end of a turn. Without
     that token they would continue with another turn.
     """
     declared = model.generation_config.eos_token_id
@@ -262,9 +275,9 @@ def turn_end(tokenizer: Any) -> list[int]:
     """Return the special token that the chat template puts after an assistant's last
     turn, as a list; empty if there is none.
 
-    An earlier turn may end with another token, which the model also writes after its
-    thought and before its answer. It is used if the template leaves the last turn open.
-    A token between thought and answer never ends an answer.
+    If the template leaves the last turn open, the token after an earlier turn is
+    returned. A token that the template also puts between thought and answer is never
+    returned, because it would end the answer before it begins.
     """
     if not tokenizer.chat_template:
         return []
@@ -272,6 +285,7 @@ def turn_end(tokenizer: Any) -> list[int]:
     # Templates read a thought from either field.
     thought = {"thinking": THOUGHT, "reasoning_content": THOUGHT}
     answer = {"role": "assistant", "content": ANSWER, **thought}
+    # The assistant's turn as the last one, then followed by another turn.
     for turns in ([question, answer], [question, answer, question]):
         try:
             text = tokenizer.apply_chat_template(turns, tokenize=False)
@@ -290,8 +304,11 @@ def _tokens(tokenizer: Any, text: str) -> list[int]:
 
 
 def engine_class(name: str):
-    """Return the class of an engine.
+    """Return the class `Engine` of an engine.
 
-    Raises InputError if its packages are not installed.
+    Raises InputError for a name that is not in ENGINES, and if the engine's packages
+    are not installed.
     """
+    if name not in ENGINES:
+        raise unknown("engine", name, ENGINES)
     return importlib.import_module(f"lib.generation.{name}").Engine

@@ -228,3 +228,21 @@ def test_arm_that_cannot_work_is_refused_before_anything_is_generated(
     engine = engine_class("transformers")(tiny, 4)
     request = Request("a", [1, 2], arm=arm)
     assert message in refused(engine.complete, [request], Sampling(6))
+
+
+@pytest.mark.parametrize("elicitation", [{}, {"elicit": "So", "elicit_tokens": 0}])
+def test_settings_that_generate_no_token_are_refused(tiny, elicitation, refused):
+    engine = engine_class("transformers")(tiny, 4)
+    sampling = Sampling(0, **elicitation)
+    message = refused(engine.complete, requests([4]), sampling)
+    assert message == (
+        "max_new_tokens is 0 and nothing is elicited, so there is nothing to generate:"
+        " set max_new_tokens to at least 1"
+    )
+
+
+@pytest.mark.parametrize("name", ["transformer", "cache"])
+def test_a_name_that_is_no_engine_is_refused(name, refused):
+    message = refused(engine_class, name)
+    assert message.startswith(f"unknown engine {name!r}")
+    assert message.endswith("choose from transformers, vllm")
