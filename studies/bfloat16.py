@@ -29,8 +29,8 @@ from lib.errors import InputError
 from lib.evaluation.answer_tables import mean_and_bounds
 from lib.evaluation.records import SCORES
 from lib.evaluation.weighted_pass_rates import pass_rate_table, scored_draws
-from studies.keeping import RESULTS, keep, rows_of_runs
-from studies.weights import shorter
+from studies.keeping import RESULTS, keep, kept_draws, rows_of_runs
+from studies.weights import SHORTER
 
 PAIRS = [("mless", "none"), ("mless", "hidden-from-layer-1")]
 PAIR_COLUMNS = ["treatment", "reference"]
@@ -103,7 +103,7 @@ def _points(draws: pd.DataFrame) -> pd.DataFrame:
 def main() -> None:
     """Compare the scores of all folders with the stored ones and write the table."""
     rounded = pd.DataFrame(rows_of_runs(__doc__, SCORES))
-    keep(RESULTS / "bfloat16.csv", compared(*shorter(), rounded))
+    keep(RESULTS / "bfloat16.csv", compared(*kept_draws(SHORTER), rounded))
 
 
 if __name__ == "__main__":

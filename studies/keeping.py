@@ -1,4 +1,6 @@
-"""What studies of the findings share: rows of runs, and tables that are kept."""
+"""What studies of the findings share: rows of runs, and answers and tables that are
+kept.
+"""
 
 import argparse
 from pathlib import Path
@@ -6,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from benchmarks.measuring import machine
+from lib.evaluation.records import frame
 from lib.files.store import read
 
 RESULTS = Path(__file__).parent / "results"
@@ -21,6 +24,14 @@ def rows_of_runs(about: str, files: str) -> list[dict]:
     if not found:
         parser.error(f"none of these folders has {files}")
     return read(*found)
+
+
+def kept_draws(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the sampled answers that a folder of RESULTS has, as `frame` returns them,
+    and a row per score of one.
+    """
+    answers = frame(read(folder / "completions.jsonl.gz"))
+    return answers, pd.DataFrame(read(folder / "scores.jsonl.gz"))
 
 
 def keep(path: Path, table: pd.DataFrame) -> None:

@@ -35,8 +35,9 @@ before the first of the following answers was drawn:
   have a standard deviation of 5.0 nats, four times that of the first model's answers.
   The prompts have few texts in common then, and weighting is close to counting.
 
-Writes studies/results/second_model.csv and prints it: a row per grader and unit over
-which the intervals are.
+Without folders the second command takes the answers and scores that are kept in
+studies/results/second_model. It writes studies/results/second_model.csv and prints it:
+a row per grader and unit over which the intervals are.
 """
 
 import argparse
@@ -59,7 +60,6 @@ from lib.evaluation.weighted_pass_rates import (
     SAMPLED_PAIR,
     is_mixed,
     observed_differences,
-    pass_rate_table,
     scored_draws,
     weighted_differences,
 )
@@ -70,8 +70,10 @@ from lib.prompts.conditions import Filler
 from lib.prompts.problems import load_problems
 from lib.statistics.importance_weighting import log_weights
 from lib.statistics.intervals import POINTS, cluster_ids, interval
-from studies.keeping import RESULTS, keep
+from studies.keeping import RESULTS, keep, kept_draws
+from studies.weights import checks
 
+KEPT = RESULTS / "second_model"
 ANSWERS = 1200
 NUMBER = re.compile(r"-?(?:\\[dt]?frac\{\d+\}\{\d+\}|\d+/\d+|\d+(?:,\d{3})*(?:\.\d+)?)")
 
@@ -109,29 +111,27 @@ def scores_of(answers: pd.DataFrame, drawn: Path, folder: Path) -> pd.DataFrame:
 
 
 def compared(draws: pd.DataFrame) -> dict[str, object]:
-    """Return the row of `pass_rate_table` for the answers of one model, with standard
-    errors, the difference between weighting and counting, and the mean weight.
+    """Return the row of `studies.weights.checks` for the answers of one model, with
+    standard errors, the difference between weighting and counting, and the mean weight.
 
     draws: as `scored_draws` has them, all of them scored.
     """
-    row = pass_rate_table(draws, [SAMPLED_PAIR]).iloc[0].to_dict()
+    row = checks(draws).iloc[0].to_dict()
+    row["right_none"] = row.pop("right")
+    under_mless = draws.loc[draws["drawn_under"] == "mless", "right"]
+    row["right_mless"] = POINTS * under_mless.astype(float).mean()
     weighted = weighted_differences(draws, *SAMPLED_PAIR)
     counted = observed_differences(draws).reindex(weighted.index)
     row["error"] = interval(weighted, weighted.index).error
     row["observed_error"] = interval(counted, counted.index).error
-    width = row["high"] - row["low"]
-    row["worth"] = ((row["observed_high"] - row["observed_low"]) / width) ** 2
     row |= _ends("apart", weighted - counted)
-    weight = np.exp(
-        log_weights(draws[["mless"]].to_numpy(), draws[[*SAMPLING_CONDITIONS]].values)
+    log_weight = log_weights(
+        draws[["mless"]].to_numpy(), draws[[*SAMPLING_CONDITIONS]].to_numpy()
     )
-    row |= _ends(
-        "mean_weight", pd.Series(weight[:, 0]).groupby(draws.problem_id).mean()
-    )
+    weight = pd.Series(np.exp(log_weight[:, 0])).groupby(draws["problem_id"])
+    row |= _ends("mean_weight", weight.mean())
     mixed = draws["problem_id"][is_mixed(draws)].unique()
     row["mixed_units"] = len(np.unique(cluster_ids(mixed)))
-    right = draws["right"].astype(float).groupby(draws["drawn_under"]).mean()
-    row |= {f"right_{half}": POINTS * right[half] for half in SAMPLING_CONDITIONS}
     return row | {"answers": len(draws)}
 
 
@@ -152,24 +152,27 @@ def table(answers: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
         draws = scored_draws(graded, scores)
         # Without the slashes of its id a problem belongs to no kind.
         names = draws["problem_id"].str.replace("/", " ")
-        for unit, same in (
-            ("kinds", draws),
-            ("problems", draws.assign(problem_id=names)),
-        ):
+        by_unit = {"kinds": draws, "problems": draws.assign(problem_id=names)}
+        for unit, same in by_unit.items():
             rows.append({"grader": grader, "unit": unit} | compared(same))
     return pd.DataFrame(rows)
 
 
 def main() -> None:
-    """Score the answers and write the table."""
+    """Score the answers if they are given, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--answers", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--answers", type=Path)
+    parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    answers = frame(read(*options.answers.glob(COMPLETIONS)))
-    if len(answers) != ANSWERS:
-        parser.error(f"{options.answers} has {len(answers)} of {ANSWERS} answers")
-    scores = scores_of(answers, options.answers, options.out)
+    if bool(options.answers) != bool(options.out):
+        parser.error("--answers and --out belong together")
+    if options.answers:
+        answers = frame(read(*options.answers.glob(COMPLETIONS)))
+        if len(answers) != ANSWERS:
+            parser.error(f"{options.answers} has {len(answers)} of {ANSWERS} answers")
+        scores = scores_of(answers, options.answers, options.out)
+    else:
+        answers, scores = kept_draws(KEPT)
     keep(RESULTS / "second_model.csv", table(answers, scores))
 
 

@@ -14,14 +14,12 @@ to the last look at growing data, and for the others.
 import pandas as pd
 
 from lib import evaluation
-from lib.evaluation.records import frame
 from lib.evaluation.weighted_pass_rates import pass_rate_table, scored_draws
-from lib.files.store import read
 from lib.profiles import load_profile
 from lib.prompts.problem import Problem
 from lib.prompts.sampling import sampling_order
 from lib.statistics.intervals import POINTS
-from studies.keeping import RESULTS, keep
+from studies.keeping import RESULTS, keep, kept_draws
 
 SHORTER = RESULTS / "shorter"
 SHORTER_LIMIT = 512  # tokens
@@ -33,14 +31,6 @@ PAIRS = [
     ("mful", "none"),
     ("arm", "none"),
 ]
-
-
-def shorter() -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the answers that were drawn first, as `frame` has them, and a row per
-    score of one.
-    """
-    answers = frame(read(SHORTER / "completions.jsonl.gz"))
-    return answers, pd.DataFrame(read(SHORTER / "scores.jsonl.gz"))
 
 
 def checks(draws: pd.DataFrame) -> pd.DataFrame:
@@ -99,7 +89,7 @@ def main() -> None:
     keep(RESULTS / "blocks.csv", blocks(draws, drawn, families.seed))
     tables = {
         families.pass_rates.max_new_tokens: checks(draws),
-        SHORTER_LIMIT: checks(scored_draws(*shorter())),
+        SHORTER_LIMIT: checks(scored_draws(*kept_draws(SHORTER))),
     }
     both = pd.concat(tables, names=["limit"]).reset_index("limit")
     keep(RESULTS / "weights.csv", both)

@@ -11,6 +11,7 @@ from lib.evaluation.weighted_pass_rates import scored_draws
 from studies import (
     mean_weight,
     rival_estimators,
+    second_model,
     simulated,
     weights_checks,
     weights_coverage,
@@ -193,6 +194,49 @@ def test_mean_weights_of_both_kinds_count_by_their_share():
     (alone,) = mean_weight.table(draws, None, [name]).itertuples()
     assert alone.of_mixed == pytest.approx(1)
     assert not hasattr(alone, "of_all")
+
+
+@pytest.mark.parametrize(
+    ("gold", "response", "right"),
+    [
+        ("16", "First $2$, then $8 \\times 2 = 16$.", True),
+        ("16", "It is 16, and 16 + 16 = 32.", False),
+        ("16", "I cannot say.", False),
+        ("16", "16.0", True),
+        ("1200", "The total is $1,200.", True),
+        ("12", "They are 1, 12.", True),
+        (r"\frac{3}{7}", "The chance is 3/7.", True),
+        (r"\frac{3}{7}", r"It is $\frac{6}{14}$.", True),
+        (r"\frac{3}{7}", r"It is $\frac{3}{8}$.", False),
+        ("5", "x = -5", False),
+    ],
+)
+def test_the_last_number_of_an_answer_that_ended_decides(gold, response, right):
+    answer = {"answer": gold, "response": response}
+    rows = pd.DataFrame([answer | {"finish_reason": end} for end in ("stop", "length")])
+    assert second_model.right_by_last_number(rows).tolist() == [right, False]
+
+
+def test_weighting_and_counting_are_compared_over_kinds_and_over_problems():
+    answers, scores = draws_of(problems=60)
+    kinds = {f"p{n}": f"embedded/{'abcdef'[n // 10]}/{n}" for n in range(60)}
+    for table in (answers, scores):
+        table["problem_id"] = table["problem_id"].map(kinds)
+    # By the box, one of four answers is right, in three kinds; by the last number none.
+    answers["right"] &= answers.problem_id < "embedded/d"
+    answers = answers.assign(answer="1", response="2")
+    table = second_model.table(answers, scores).set_index(["grader", "unit"])
+
+    assert set(table.loc["last number"].mixed_problems) == {0}
+    by_kind, by_problem = table.loc["box", "kinds"], table.loc["box", "problems"]
+    assert (by_kind.mixed_units, by_problem.mixed_units) == (3, 30)
+    # Where both prompts make all answers as likely, weighting gives exactly 0.
+    assert (by_kind.points, by_kind.observed) == pytest.approx((0, -25))
+    assert by_kind.apart == pytest.approx(25)
+    assert by_kind.apart_low < by_problem.apart_low < by_problem.apart_high
+    assert by_problem.apart_high < by_kind.apart_high
+    assert by_kind.mean_weight == pytest.approx(1)
+    assert (by_kind.right_none, by_kind.right_mless) == (25, 0)
 
 
 def test_the_figure_has_a_mark_for_each_estimator_and_check():
