@@ -122,8 +122,8 @@ def compared(draws: pd.DataFrame) -> dict[str, object]:
     row["right_mless"] = POINTS * under_mless.astype(float).mean()
     weighted = weighted_differences(draws, *SAMPLED_PAIR)
     counted = observed_differences(draws).reindex(weighted.index)
-    row["error"] = interval(weighted, weighted.index).error
-    row["observed_error"] = interval(counted, counted.index).error
+    row["error"] = float(interval(weighted, weighted.index).error)
+    row["observed_error"] = float(interval(counted, counted.index).error)
     row |= _ends("apart", weighted - counted)
     log_weight = log_weights(
         draws[["mless"]].to_numpy(), draws[[*SAMPLING_CONDITIONS]].to_numpy()
