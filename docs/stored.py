@@ -16,8 +16,13 @@ from pydantic.fields import FieldInfo
 from lib import evaluation, paths
 from lib.claims import answer_measures
 from lib.claims.claim import Claim, load_claims
-from lib.claims.verdicts import Estimate, Verdict, models_of, stored_verdicts
-from lib.claims.verdicts import about as about_claim
+from lib.claims.verdicts import (
+    Estimate,
+    Verdict,
+    models_of,
+    stored_verdicts,
+    verdicts_on,
+)
 from lib.errors import InputError
 from lib.evaluation import ablation_tables, answer_tables
 from lib.evaluation.profile_parts import parts_of_profile
@@ -100,7 +105,7 @@ def verdicts(profile: str) -> list[Verdict]:
 
 def about(claim: str) -> list[Verdict]:
     """Return the verdicts on a claim that rest on enough problems of the families."""
-    return about_claim(verdicts("families"), claim, ENOUGH)
+    return verdicts_on(verdicts("families"), claim, ENOUGH)
 
 
 def taken(inserted: str, model: str | None = None) -> list[float]:

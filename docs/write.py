@@ -174,7 +174,7 @@ def effects(rows: Iterable[Verdict], control: str = "") -> list[float]:
 
 def holding(rows: Iterable[Verdict], number: float) -> list[Verdict]:
     """Return the verdicts whose interval holds a number."""
-    return [row for row in rows if row.estimate.holds(number)]
+    return [row for row in rows if row.estimate.includes(number)]
 
 
 def certain(rows: Iterable[Verdict], side: str = "above") -> list[Verdict]:

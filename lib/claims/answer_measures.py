@@ -28,10 +28,10 @@ from lib.statistics.intervals import POINTS
 from lib.statistics.prediction import roc_values
 
 # The positive control: effects are reported in % of the gain by a worked example.
-POSITIVE = ("example", "none")
+POSITIVE_CONTROL = ("example", "none")
 # Solved, and unsolved, problems: with fewer, the area under the ROC curve is too
 # uncertain for a verdict.
-LEAST_OF_EACH = 5
+MIN_SOLVED_AND_UNSOLVED = 5
 
 
 def accuracy_unaided(answers: pd.DataFrame, part: str, condition: str) -> xr.DataArray:
@@ -127,7 +127,7 @@ def likelihood_differences(
     if rows.empty:
         raise Untestable(f"the profile scores no {target}s")
     nats = rows.pivot(index="problem_id", columns="condition", values="nats")
-    _check_known(nats, chain.from_iterable(pairs), "scores nothing")
+    _require_conditions(nats, chain.from_iterable(pairs), "scores nothing")
     return _values(_differences(nats, pairs), "mean")
 
 
@@ -175,7 +175,7 @@ def _ablation_table(
     """
     rows = ablations[["problem_id", "condition"]].assign(value=values.astype(float))
     table = rows.pivot(index="problem_id", columns="condition", values="value")
-    _check_known(table, chain.from_iterable(pairs), "scores nothing")
+    _require_conditions(table, chain.from_iterable(pairs), "scores nothing")
     return table
 
 
@@ -215,10 +215,10 @@ def solved_likelier(scores: pd.DataFrame, answers: pd.DataFrame) -> xr.DataArray
     solutions = rows.set_index("problem_id")[["nats", "tokens"]].astype(float)
     both = solutions.join(accuracy_by_problem(answered).rename("right"), how="inner")
     is_solved = both.right.to_numpy() > POINTS / 2
-    if min(is_solved.sum(), (~is_solved).sum()) < LEAST_OF_EACH:
+    if min(is_solved.sum(), (~is_solved).sum()) < MIN_SOLVED_AND_UNSOLVED:
         raise Untestable(
             f"{is_solved.sum()} of {len(is_solved)} problems are solved: an area needs"
-            f" {LEAST_OF_EACH} that are and as many that are not"
+            f" {MIN_SOLVED_AND_UNSOLVED} that are and as many that are not"
         )
     per_token = both.nats / both.tokens
     order = POINTS * roc_values(per_token.to_numpy(), is_solved)
@@ -257,11 +257,11 @@ def _by_condition(
         if condition in names
     }
     table = pd.DataFrame(columns)
-    _check_known(table, names, f"answers no problems ({part})")
+    _require_conditions(table, names, f"answers no problems ({part})")
     return table
 
 
-def _check_known(table: pd.DataFrame, names: Iterable[str], lacks: str) -> None:
+def _require_conditions(table: pd.DataFrame, names: Iterable[str], lacks: str) -> None:
     """Raise Untestable if a condition has no column."""
     missing = [name for name in dict.fromkeys(names) if name not in table]
     if missing:

@@ -24,7 +24,7 @@ from lib.profiles import VARIATIONS
 
 CLAIMS_FILE = paths.DATA / "claims.yaml"
 # Why there are no numbers, by the table that a measure needs.
-NOTHING_KNOWN = {
+MISSING_TABLE_REASONS = {
     "measured": "measures nothing inside this model",
     "answers": "answers no problems with it",
     "scores": "scores nothing with it",
@@ -74,7 +74,7 @@ class Claim(BaseModel):
     planned: int | None = Field(None, gt=0)
 
     @property
-    def ends(self) -> tuple[float, float]:
+    def bounds(self) -> tuple[float, float]:
         """The bounds of the range, infinite if it has none."""
         low, high = self.range
         return -inf if low is None else low, inf if high is None else high
@@ -85,7 +85,7 @@ class Claim(BaseModel):
         """
         return "after" if model in self.seen else self.written
 
-    def reported(self, model: str) -> tuple[float, str] | tuple[None, None]:
+    def paper_value(self, model: str) -> tuple[float, str] | tuple[None, None]:
         """Return the paper's value for a model, or for the first model of its family,
         with that model's name.
         """
@@ -116,7 +116,7 @@ class Claim(BaseModel):
             raise ValueError(
                 f"unknown part {part!r}: choose from main, {', '.join(VARIATIONS)}"
             )
-        low, high = self.ends
+        low, high = self.bounds
         if low >= high or self.range == (None, None):
             raise ValueError(
                 f"range {list(self.range)} claims nothing: give [low, high], null where"
@@ -128,7 +128,7 @@ class Claim(BaseModel):
 def _measure_arguments(measure: str) -> tuple[list[str], list[str]]:
     """Return the tables that a measure receives, and its arguments."""
     names = list(inspect.signature(MEASURES[measure]).parameters)
-    tables = [name for name in names if name in NOTHING_KNOWN]
+    tables = [name for name in names if name in MISSING_TABLE_REASONS]
     return tables, [name for name in names if name not in tables]
 
 
@@ -172,7 +172,7 @@ def values_of(claim: Claim, evidence: Mapping[str, Any]) -> xr.DataArray:
     """
     tables, _ = _measure_arguments(claim.measure)
     for table in missing_tables(claim, evidence):
-        raise Untestable(f"the profile {NOTHING_KNOWN[table]}")
+        raise Untestable(f"the profile {MISSING_TABLE_REASONS[table]}")
     known = {table: evidence[table] for table in tables}
     values = MEASURES[claim.measure](**known, **claim.arguments)
     return values.transpose("network", "component", "problem")

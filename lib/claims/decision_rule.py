@@ -33,7 +33,7 @@ from lib.statistics.p_values import smallest_level
 # The simulated rate of a wrong verdict of either kind must be below this.
 MAX_ERROR_RATE = 0.05
 # Parts whose distances to the range differ by less than this share are tied.
-TIED = 0.01
+TIE_TOLERANCE = 0.01
 # By label: the values of the problems, their ids and the kind, for `interval`.
 Parts = Mapping[str, tuple]
 
@@ -122,7 +122,11 @@ def _least_favourable(
         else:
             slacks[label] = inf * distance if distance else 0.0
     least = min(slacks.values())
-    ties = [label for label in slacks if isclose(slacks[label], least, rel_tol=TIED)]
+    ties = [
+        label
+        for label in slacks
+        if isclose(slacks[label], least, rel_tol=TIE_TOLERANCE)
+    ]
     return ties[0]
 
 

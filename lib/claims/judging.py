@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from lib.claims.answer_measures import POSITIVE, likelihood_differences
+from lib.claims.answer_measures import POSITIVE_CONTROL, likelihood_differences
 from lib.claims.claim import Claim, missing_tables, values_of
 from lib.claims.decision_rule import (
     Decision,
@@ -55,10 +55,10 @@ def gather(profile: Profile) -> dict[str, dict[str, Any]]:
         "ablations": scores(profile, "ablations"),
         "draws": draws(profile),
     }
-    return by_model(profile, measured, answered, tables)
+    return evidence_by_model(profile, measured, answered, tables)
 
 
-def by_model(
+def evidence_by_model(
     profile: Profile,
     measured: Mapping[str, xr.Dataset],
     answers: Sequence[pd.DataFrame],
@@ -117,7 +117,7 @@ def judge(
 
 def judge_one(claim: Claim, model: str, evidence: Mapping[str, Any]) -> Verdict:
     """Return the verdict of a claim from the evidence about a model."""
-    paper, paper_of = claim.reported(model)
+    paper, paper_of = claim.paper_value(model)
     untested = Verdict(
         id=claim.id,
         claim=claim.claim,
@@ -136,14 +136,14 @@ def judge_one(claim: Claim, model: str, evidence: Mapping[str, Any]) -> Verdict:
     except Untestable as reason:
         return replace(untested, reason=str(reason))
 
-    decision = decide(parts, *claim.ends)
+    decision = decide(parts, *claim.bounds)
     shown = estimate_of(decision.interval)
-    untrained = _networks(claim, values, decision.part, UNTRAINED)
-    uniform = _networks(claim, values, decision.part, [UNIFORM])
+    untrained = _control_networks(claim, values, decision.part, UNTRAINED)
+    uniform = _control_networks(claim, values, decision.part, [UNIFORM])
     return replace(
         untested,
         verdict=decision.verdict,
-        p=p_value(parts, *claim.ends),
+        p=p_value(parts, *claim.bounds),
         part=decision.part,
         effect=shown.effect,
         low=shown.low,
@@ -151,7 +151,7 @@ def judge_one(claim: Claim, model: str, evidence: Mapping[str, Any]) -> Verdict:
         n=shown.n,
         holds=tuple(decision.holds),
         refuted=tuple(decision.refuted),
-        needed=_needed(claim, decision, paper),
+        needed=_problems_needed(claim, decision, paper),
         of_example=_share_of_example(claim, evidence, parts),
         control=_control(untrained),
         uniform=_control(uniform),
@@ -165,14 +165,16 @@ def estimate_of(shown: Interval) -> Estimate:
     return Estimate(float(shown.estimate), *ends, shown.n)
 
 
-def _needed(claim: Claim, decision: Decision, paper: float | None) -> float | None:
+def _problems_needed(
+    claim: Claim, decision: Decision, paper: float | None
+) -> float | None:
     """Return how many problems give 80 % power to detect the paper's effect; None if
     the claim is decided.
     """
     if decision.verdict != "undecided" or paper is None:
         return None
     shown = decision.interval
-    distance = distance_inside(paper, *claim.ends)
+    distance = distance_inside(paper, *claim.bounds)
     deviation = float(np.nan_to_num(shown.error)) * sqrt(shown.n)
     needed = sample_size_for_power(distance, deviation)
     return None if isnan(needed) else needed
@@ -190,11 +192,11 @@ def _share_of_example(
     """
     pairs = claim.arguments.get("pairs", [])
     is_one_change = claim.measure == "likelihood_differences" and len(pairs) == 1
-    if not is_one_change or tuple(pairs[0]) == POSITIVE:
+    if not is_one_change or tuple(pairs[0]) == POSITIVE_CONTROL:
         return None
     try:
         target = claim.arguments["target"]
-        gains = likelihood_differences(evidence["scores"], target, [POSITIVE])
+        gains = likelihood_differences(evidence["scores"], target, [POSITIVE_CONTROL])
     except Untestable:
         return None
     ((change, problems, _),) = parts.values()
@@ -217,12 +219,12 @@ def _is_specific(
         return None
     estimates = [decision.interval.estimate]
     estimates += [network.shown.estimate for network in untrained]
-    sides = {tuple(value > end for end in claim.ends) for value in estimates}
+    sides = {tuple(value > end for end in claim.bounds) for value in estimates}
     verdicts = {decision.verdict, *(network.verdict for network in untrained)}
     return len(sides) > 1 or len(verdicts) > 1
 
 
-def _networks(
+def _control_networks(
     claim: Claim, values: xr.DataArray, part: str, names: Sequence[str]
 ) -> list[Network]:
     """Return the networks of these names, each with its verdict.
@@ -236,7 +238,7 @@ def _networks(
             of_network = values.sel(network=name, drop=True)
             with contextlib.suppress(Untestable):
                 parts = parts_of(of_network)
-                verdict = decide(parts, *claim.ends).verdict
+                verdict = decide(parts, *claim.bounds).verdict
                 networks.append(Network(verdict, interval(*parts[part])))
     return networks
 

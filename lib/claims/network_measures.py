@@ -19,7 +19,7 @@ from lib.claims.decision_rule import Untestable
 from lib.measurement.network_tables import log_changes
 from lib.measurement.variables import DIMENSIONS, TRAINED
 
-AFFINE = {
+AFFINE_FORMS = {
     "affine": "one λ, one σ",
     "line": "a coefficient of σ per token",
     "softmax": "a λ per token",
@@ -107,11 +107,11 @@ def affine_fit(measured: xr.Dataset, form: str) -> xr.DataArray:
     map, or of the one that fits best.
     """
     by_form = {}
-    for name, text in AFFINE.items():
+    for name, text in AFFINE_FORMS.items():
         by_form[text] = _selected(measured, name, {}).mean("head")
     fits = _named(by_form)
     if form != "best":
-        return fits.sel(component=[AFFINE[form]])
+        return fits.sel(component=[AFFINE_FORMS[form]])
 
     # Each network has the form that fits it best, under the trained one's name.
     best = fits.mean("problem").fillna(0).argmax("component")  # (network,)

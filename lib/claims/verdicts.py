@@ -2,7 +2,7 @@
 
 Verdicts are stored as JSON: those of a run in results/<profile>/claims.json, and those
 of the repository's profiles in data/<profile>/claims.json, together with a readable
-table, verdicts.csv. `about` selects the verdicts on a claim.
+table, verdicts.csv. `verdicts_on` selects the verdicts on a claim.
 """
 
 from collections import Counter
@@ -25,7 +25,7 @@ from lib.statistics.rounding import format_interval
 
 VERDICTS = ("supported", "in part", "contradicted", "undecided")
 # Words for a claim with fewer than ENOUGH problems, or none.
-UNJUDGED = TOO_FEW, NOT_TESTED = "too few", "not tested"
+NOT_JUDGED = TOO_FEW, NOT_TESTED = "too few", "not tested"
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Estimate:
         """Return whether the complete interval lies below a number."""
         return self.high is not None and self.high < number
 
-    def holds(self, number: float) -> bool:
+    def includes(self, number: float) -> bool:
         """Return whether the interval includes a number."""
         return not self.lies_above(number) and not self.lies_below(number)
 
@@ -127,7 +127,7 @@ class Verdict:
     @property
     def decided(self) -> bool:
         """Whether the verdict is not "undecided"."""
-        return self.word not in (*UNJUDGED, "undecided")
+        return self.word not in (*NOT_JUDGED, "undecided")
 
     @computed_field
     @property
@@ -143,21 +143,23 @@ def models_of(verdicts: Iterable[Verdict]) -> list[str]:
     return list(dict.fromkeys(verdict.model for verdict in verdicts))
 
 
-def about(verdicts: Iterable[Verdict], claim: str, least: int = 1) -> list[Verdict]:
+def verdicts_on(
+    verdicts: Iterable[Verdict], claim: str, min_problems: int = 1
+) -> list[Verdict]:
     """Return the verdicts on a claim (by its id) that rest on at least `least`
     problems.
     """
-    return [row for row in verdicts if row.id == claim and row.n >= least]
+    return [row for row in verdicts if row.id == claim and row.n >= min_problems]
 
 
-KEPT = TypeAdapter(list[Verdict])
+VERDICT_LIST = TypeAdapter(list[Verdict])
 
 
 def verdict_table(verdicts: Iterable[Verdict]) -> pd.DataFrame:
     """Return a row per verdict with a column per field; the fields of a nested object
     have compound names such as control_effect.
     """
-    rows = KEPT.dump_python(list(verdicts), mode="json", exclude_none=True)
+    rows = VERDICT_LIST.dump_python(list(verdicts), mode="json", exclude_none=True)
     table = pd.json_normalize(rows, sep="_")
     if not rows:
         columns = [field.name for field in fields(Verdict)]
@@ -172,10 +174,12 @@ def stored_verdicts(name: str) -> list[Verdict]:
 
     Raises InputError if there are none, or if they are invalid.
     """
-    return _read(_stored(name), f"python -m lib reproduce --profile {name} writes them")
+    return _read(
+        _repository_file(name), f"python -m lib reproduce --profile {name} writes them"
+    )
 
 
-def _stored(name: str) -> Path:
+def _repository_file(name: str) -> Path:
     return paths.DATA / name / "claims.json"
 
 
@@ -195,7 +199,7 @@ def _read(path: Path, advice: str) -> list[Verdict]:
     """Return the verdicts of a file; an InputError ends with the advice."""
     name = relative_path(path)
     try:
-        return KEPT.validate_json(path.read_bytes())
+        return VERDICT_LIST.validate_json(path.read_bytes())
     except OSError as error:
         raise InputError(f"cannot read {name} ({error.strerror}): {advice}") from error
     except ValidationError as error:
@@ -208,12 +212,12 @@ def write_verdicts(profile: Profile, verdicts: Sequence[Verdict]) -> Path:
 
     If the repository has files of these verdicts, they are renewed.
     """
-    content = KEPT.dump_json(list(verdicts), indent=1) + b"\n"
+    content = VERDICT_LIST.dump_json(list(verdicts), indent=1) + b"\n"
     path = profile.results / "claims.json"
     write_atomically(path, content)
 
     # Processors round differently, so a change in the sixth digit does not count.
-    stored = _stored(profile.name)
+    stored = _repository_file(profile.name)
     table = stored.with_name("verdicts.csv")
     csv = csv_of(verdict_table(verdicts))
     if stored.is_file() and not still_says(table, csv):
@@ -229,11 +233,11 @@ def verdicts_as_text(verdicts: Iterable[Verdict]) -> str:
     """
     lines = []
     for row in verdicts:
-        about = row.reason
+        text = row.reason
         if row.n:
-            about = f"{row.model}: {row.estimate} {row.unit}, n = {row.n}"
+            text = f"{row.model}: {row.estimate} {row.unit}, n = {row.n}"
         word = f"{row.word} †" if row.lost else row.word
-        lines.append(f"{word:14} {row.id}, {about}")
+        lines.append(f"{word:14} {row.id}, {text}")
     return "\n".join(lines)
 
 

@@ -20,7 +20,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from lib import paths
-from lib.claims.verdicts import Verdict, about, models_of, read_verdicts
+from lib.claims.verdicts import Verdict, models_of, read_verdicts, verdicts_on
 from lib.evaluation.profile_parts import parts_of_profile
 from lib.files.atomic import read_text, read_yaml, write_atomically
 from lib.measurement.page_prompt import FILLERS, PromptPart
@@ -73,7 +73,7 @@ def significant_changes(verdicts: Sequence[Verdict], *claims: str) -> dict[str, 
 
     Significant changes survive Holm's correction for the number of all verdicts.
     """
-    tested = [row for claim in claims for row in about(verdicts, claim, ENOUGH)]
+    tested = [row for claim in claims for row in verdicts_on(verdicts, claim, ENOUGH)]
     significant = [row for row in tested if row.survives]
     gains = [row for row in significant if row.estimate.lies_above(0)]
     losses = [row for row in significant if row.estimate.lies_below(0)]

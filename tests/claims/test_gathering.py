@@ -8,7 +8,7 @@ from evidence import answers, right
 
 from lib import paths
 from lib.claims import gather, judge, load_claims, verdict_table
-from lib.claims.judging import by_model
+from lib.claims.judging import evidence_by_model
 from lib.figures.tables import csv_of, still_says
 from lib.profiles import load_profile
 
@@ -33,7 +33,7 @@ def test_answers_are_unaided_only_in_plain_format_without_elicitation(changes, u
     accuracy = profile.accuracy.model_copy(update=changes)
     profile = profile.model_copy(update={"accuracy": accuracy})
     table = answers(none=right(2))["answers"]
-    evidence = by_model(profile, {}, [table.drop(columns="plain")])
+    evidence = evidence_by_model(profile, {}, [table.drop(columns="plain")])
     assert evidence["m"]["answers"].plain.all() == unaided
 
 
@@ -41,7 +41,9 @@ def test_evidence_is_grouped_by_model():
     table = answers(none=right(2))["answers"]
     scores = pd.DataFrame({"model": ["m", "b"], "nats": [-1.0, -2.0]})
     measured = {"a": "arrays", "m": "others"}
-    evidence = by_model(load_profile("demo"), measured, [table], {"scores": scores})
+    evidence = evidence_by_model(
+        load_profile("demo"), measured, [table], {"scores": scores}
+    )
     assert list(evidence) == ["a", "m", "b"]  # measured models come first
     assert set(evidence["m"]) == {"measured", "answers", "scores"}
     assert set(evidence["a"]) == {"measured"}

@@ -206,9 +206,9 @@ def test_a_claim_without_evidence_is_not_tested_and_says_why(name):
 def test_the_papers_number_is_that_of_the_model_or_of_the_first_of_its_family():
     numbers = {"llama-8B": 1.0, "Qwen-1B": 2.0, "Qwen-10B": 3.0}
     claim = CLAIMS["accuracy-mless"].model_copy(update={"paper": numbers})
-    assert claim.reported("Qwen-10B") == (3, "Qwen-10B")
-    assert claim.reported("qwen2-4B") == (2, "Qwen-1B")
-    assert claim.reported("gemma-1B") == (None, None)
+    assert claim.paper_value("Qwen-10B") == (3, "Qwen-10B")
+    assert claim.paper_value("qwen2-4B") == (2, "Qwen-1B")
+    assert claim.paper_value("gemma-1B") == (None, None)
 
 
 # Only problems 3 and 28 of the forty have a number; they share a template.

@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from lib.claims.answer_measures import LEAST_OF_EACH
+from lib.claims.answer_measures import MIN_SOLVED_AND_UNSOLVED
 from lib.claims.decision_rule import MAX_ERROR_RATE, decide
 from lib.prompts.problems import load_problems
 from lib.statistics.intervals import POINTS
@@ -133,7 +133,7 @@ def test_each_wrong_verdict_is_rarer_than_the_stated_error_rate(case, families):
 
 @pytest.mark.parametrize("n", [PROBLEMS, 100])
 def test_noise_seldom_separates_the_fewest_solved_problems_from_the_others(n):
-    is_solved = np.arange(n) < LEAST_OF_EACH
+    is_solved = np.arange(n) < MIN_SOLVED_AND_UNSOLVED
     rng = np.random.default_rng(1)
     wrong = Counter()
     for _ in range(SIMULATIONS):
