@@ -10,6 +10,10 @@ before the first of the following answers was drawn:
 
 - Sample: four answers to each of the project's 300 problems, two under none and two
   under mless. The number is fixed, and no answer is graded before all are drawn.
+  Changed after 396 answers were drawn, and before anybody saw a grade or a score, since
+  processors were short: the sample is that of --limit 300, 200, 150 or 100, the largest
+  whose answers are all drawn and scored when the time is up. It does not depend on what
+  the answers are. Nothing is looked at before that.
 - Right: an answer that ended before the limit of tokens and whose last number equals
   the gold answer. This model rarely writes a box, which the project's grader requires.
 - Primary: the accuracy under mless minus that under none, in points by weighting, with
@@ -47,6 +51,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from lib.errors import InputError
 from lib.evaluation.records import (
     COMPLETIONS,
     DRAW_SCORE_FIELDS,
@@ -68,14 +73,30 @@ from lib.grading import grade_many
 from lib.profiles import SAMPLING_CONDITIONS, Likelihood, PassRates
 from lib.prompts.conditions import Filler
 from lib.prompts.problems import load_problems
+from lib.prompts.sampling import sampling_order
 from lib.statistics.importance_weighting import log_weights
 from lib.statistics.intervals import POINTS, cluster_ids, interval
 from studies.keeping import RESULTS, keep, kept_draws
 from studies.weights import checks
 
 KEPT = RESULTS / "second_model"
-ANSWERS = 1200
+LIMITS = (300, 200, 150, 100)  # problems
+EACH = 4  # answers to a problem
+SEED = 0
 NUMBER = re.compile(r"-?(?:\\[dt]?frac\{\d+\}\{\d+\}|\d+/\d+|\d+(?:,\d{3})*(?:\.\d+)?)")
+
+
+def largest_sample(answers: pd.DataFrame) -> pd.DataFrame:
+    """Return the answers to the largest sample of LIMITS that is answered completely.
+
+    Raises InputError if none is.
+    """
+    order = [problem.id for problem in sampling_order(load_problems("embedded"), SEED)]
+    for limit in LIMITS:
+        of_sample = answers[answers["problem_id"].isin(order[:limit])]
+        if len(of_sample) == EACH * limit:
+            return of_sample
+    raise InputError(f"fewer than {EACH} answers to each of {LIMITS[-1]} problems")
 
 
 def right_by_last_number(answers: pd.DataFrame) -> pd.Series:
@@ -167,9 +188,7 @@ def main() -> None:
     if bool(options.answers) != bool(options.out):
         parser.error("--answers and --out belong together")
     if options.answers:
-        answers = frame(read(*options.answers.glob(COMPLETIONS)))
-        if len(answers) != ANSWERS:
-            parser.error(f"{options.answers} has {len(answers)} of {ANSWERS} answers")
+        answers = largest_sample(frame(read(*options.answers.glob(COMPLETIONS))))
         scores = scores_of(answers, options.answers, options.out)
     else:
         answers, scores = kept_draws(KEPT)

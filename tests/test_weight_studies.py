@@ -7,7 +7,10 @@ import pandas as pd
 import pytest
 from hand_written import draws_of
 
+from lib.errors import InputError
 from lib.evaluation.weighted_pass_rates import scored_draws
+from lib.prompts.problems import load_problems
+from lib.prompts.sampling import sampling_order
 from studies import (
     mean_weight,
     rival_estimators,
@@ -215,6 +218,15 @@ def test_the_last_number_of_an_answer_that_ended_decides(gold, response, right):
     answer = {"answer": gold, "response": response}
     rows = pd.DataFrame([answer | {"finish_reason": end} for end in ("stop", "length")])
     assert second_model.right_by_last_number(rows).tolist() == [right, False]
+
+
+def test_the_largest_sample_that_is_answered_completely_is_taken():
+    order = [p.id for p in sampling_order(load_problems("embedded"), seed=0)]
+    answers = pd.DataFrame({"problem_id": np.repeat(order[:180], 4)})
+    assert len(second_model.largest_sample(answers)) == 4 * 150
+    assert len(second_model.largest_sample(answers.drop(index=500))) == 4 * 100
+    with pytest.raises(InputError, match="each of 100 problems"):
+        second_model.largest_sample(answers.drop(index=20))
 
 
 def test_weighting_and_counting_are_compared_over_kinds_and_over_problems():
