@@ -21,7 +21,7 @@ from lib.statistics.intervals import (
 from lib.statistics.p_values import holm, smallest_level
 from lib.statistics.prediction import roc_values
 from lib.statistics.proportions import clopper_pearson, mcnemar_exact, tango_interval
-from lib.statistics.rounding import format_interval, rounded
+from lib.statistics.rounding import format_interval
 
 
 def ends(mean):
@@ -150,7 +150,6 @@ def test_a_number_is_told_with_two_digits_of_half_its_interval(row):
     sign = "+" if "+" in text else ""
     estimate, low, high = map(float, numbers.split())
     assert format_interval(estimate, low, high, sign) == text
-    assert rounded(estimate, low, high, sign) == text.split()[0]
 
 
 VALUES = 0.3 + np.linspace(-1, 1, 40)

@@ -24,7 +24,7 @@ def ratio_curve(ax, head):
     """
     received = head[head.part != "inserted"].set_index("condition").received
     ratios = received["mless"].to_numpy() / received["none"].to_numpy()
-    ax.plot(ratios, color="0.35", label="slashes / none")
+    ax.plot(ratios, color="0.35", label="with slashes / without")
     for position in (ratios > HIGHEST_RATIO).nonzero()[0]:
         label = f"ratio above {HIGHEST_RATIO}"
         ax.plot(position, HIGHEST_RATIO, "k^", clip_on=False, label=label)

@@ -7,6 +7,7 @@ digit, and no file should be rewritten because of that.
 
 import io
 import re
+import statistics
 import textwrap
 
 import pandas as pd
@@ -14,7 +15,7 @@ from IPython.display import Markdown, display
 
 from lib.models.names import resolve
 from lib.prompts.problems import describe
-from lib.statistics.rounding import format_interval
+from lib.statistics.rounding import decimals_of, format_interval
 
 # Relative difference that no reader sees.
 SAME = 0.01
@@ -65,10 +66,7 @@ def show(table, columns=None, digits=2):
     for name, low, high in triples(shown.columns):
         sign = "+" if name in SIGNED else ""
         ends = zip(shown[name], shown.pop(low), shown.pop(high), strict=True)
-        shown[name] = [
-            "" if pd.isna(interval[0]) else format_interval(*interval, sign)
-            for interval in ends
-        ]
+        shown[name] = _intervals(list(ends), sign)
 
     # All numbers of a column have the same number of decimals.
     for name in shown:
@@ -82,6 +80,18 @@ def show(table, columns=None, digits=2):
     first = shown.pop(shown.columns[0])
     shown = shown.set_index(first.where(first != first.shift(), ""))
     return FoldedTable(shown) if len(shown) > MOST_ROWS else shown
+
+
+def _intervals(rows, sign):
+    """Return (estimate, low, high) rows as texts with the decimals that are usual among
+    them; a missing estimate is empty.
+    """
+    known = [row for row in rows if not pd.isna(row[0])]
+    decimals = [decimals_of(low, high, sign) for _, low, high in known]
+    usual = statistics.median_low(decimals) if decimals else None
+    return [
+        "" if pd.isna(row[0]) else format_interval(*row, sign, usual) for row in rows
+    ]
 
 
 def triples(names):

@@ -20,6 +20,8 @@ from lib.statistics.intervals import POINTS, interval
 # Where attention sinks are looked for: behind the layers that slashes dilute most.
 FIRST_LATER_LAYER = 5
 SINK_SHARE = 30  # % of a head's attention
+# The insertion of a condition, in words.
+INSERTED = {"mless": "slashes", "mful": "55 times he", "random": "a sentence as long"}
 
 
 def means_table(
@@ -90,12 +92,6 @@ def heads_table(model: xr.Dataset, *, every: bool = False) -> pd.DataFrame:
 
 
 @of_each_model
-def layers_table(model: xr.Dataset) -> pd.DataFrame:
-    """Return the mean of lambda over heads by condition and layer."""
-    return means_table(layers_of(model["lambda"]).mean("head"), "lambda")
-
-
-@of_each_model
 def mass_table(model: xr.Dataset, *, every: bool = False) -> pd.DataFrame:
     """Return the share of attention, in %, that the inserted tokens receive, by layer.
 
@@ -103,22 +99,41 @@ def mass_table(model: xr.Dataset, *, every: bool = False) -> pd.DataFrame:
     over heads. The slashes are compared with a sentence of the same length and, in the
     first layers, with untrained networks and with uniform attention.
     """
-    mass = POINTS * model.mass
-    trained = layers_of(mass, every)
-    controls = mass.sel(condition="mless")
-    untrained = controls.sel(network=UNTRAINED).mean("network")
-    by_source = {
-        "slashes": trained.sel(condition="mless"),
-        "a sentence as long": trained.sel(condition="random"),
-        "slashes, untrained networks": untrained,
-        "slashes, attention spread evenly": controls.sel(network=UNIFORM),
-    }
+    return _beside_controls(POINTS * model.mass, "mass", ["mless", "random"], every)
 
+
+@of_each_model
+def lambda_table(model: xr.Dataset) -> pd.DataFrame:
+    """Return the mean of lambda over heads by insertion and layer: of every insertion
+    and, under the slashes, of untrained networks and of uniform attention.
+    """
+    conditions = ["mless", "mful", "random"]
+    return _beside_controls(model["lambda"], "lambda", conditions)
+
+
+def _beside_controls(
+    values: xr.DataArray, name: str, conditions: list[str], every: bool = False
+) -> pd.DataFrame:
+    """Return the means over heads by insertion and layer, in words: of the trained
+    network under the conditions that were measured, and of the controls under slashes.
+    """
+    trained = layers_of(values, every)
+    controls = values.sel(condition="mless")
     tables = {}
-    for source, values in by_source.items():
-        table = means_table(values.mean("head"), "mass")
-        tables[source] = table[["layer", "mass", "low", "high", "n"]]
-    return pd.concat(tables, names=["inserted"]).reset_index("inserted")
+    for condition in conditions:
+        if condition in trained.condition:
+            tables[INSERTED[condition]] = trained.sel(condition=condition)
+    tables["slashes, untrained networks"] = controls.sel(network=UNTRAINED).mean(
+        "network"
+    )
+    tables["slashes, attention spread evenly"] = controls.sel(network=UNIFORM)
+    rows = {
+        inserted: means_table(of_heads.mean("head"), name)[
+            ["layer", name, "low", "high", "n"]
+        ]
+        for inserted, of_heads in tables.items()
+    }
+    return pd.concat(rows, names=["inserted"]).reset_index("inserted")
 
 
 @of_each_model

@@ -29,6 +29,15 @@ SHOWN = [
         2,
         'x,mean\na,"2.0 [1.0, 3.0]"\n',
     ),
+    # All rows have the decimals of most, but none loses more than one digit.
+    (
+        "x,mean,low,high\na,13.61,12.72,14.5\nb,16.9,15.3,18.5\nc,0.54321,0.542,0.545\n"
+        "d,8,5,11",
+        "x,mean,low,high",
+        2,
+        'x,mean\na,"13.6 [12.7, 14.5]"\nb,"16.9 [15.3, 18.5]"\n'
+        'c,"0.543 [0.542, 0.545]"\nd,"8.0 [5.0, 11.0]"\n',
+    ),
 ]
 
 

@@ -14,8 +14,8 @@ from lib.measurement.network_tables import (
     classes_table,
     heads_table,
     histogram_table,
+    lambda_table,
     layers_of,
-    layers_table,
     log_changes,
     mass_table,
     spans_table,
@@ -83,10 +83,6 @@ def test_heads_and_layers_have_the_mean_over_problems_and_its_interval():
     ends = interval(slashes[:, 0])
     close(heads.loc[0, ["low", "high"]], [ends.low, ends.high])
 
-    layers = layers_table(model)
-    assert layers.condition.tolist() == conditions
-    close(layers["lambda"], [0.875, 1.75])
-
 
 def test_mass_is_in_percent_beside_a_sentence_untrained_networks_and_even_attention():
     networks = ["trained", *UNTRAINED, UNIFORM]
@@ -105,6 +101,25 @@ def test_mass_is_in_percent_beside_a_sentence_untrained_networks_and_even_attent
     ]
     close(table.mass, [15, 25, 40, 45])
     assert (table.layer == 1).all()
+    assert (table.n == 2).all()
+
+
+def test_lambda_is_compared_with_that_of_untrained_networks_and_even_attention():
+    networks = ["trained", *UNTRAINED, UNIFORM]
+    # (network, condition, problem, layer, head); `he` was not measured.
+    lam = np.full((len(networks), 3, 2, 1, 2), NAN)
+    lam[0, 0] = [[[0.6, 1.0]], [[0.7, 1.1]]]
+    lam[0, 2] = 0.5
+    lam[1:, 0] = np.array([0.5, 0.6, 0.7, 0.4])[:, None, None, None]
+    labels = {"network": networks, "condition": ["mless", "mful", "random"]}
+    table = lambda_table(measured({"lambda": lam}, **labels))
+    assert table.inserted.tolist() == [
+        "slashes",
+        "a sentence as long",
+        "slashes, untrained networks",
+        "slashes, attention spread evenly",
+    ]
+    close(table["lambda"], [0.85, 0.5, 0.6, 0.4])
     assert (table.n == 2).all()
 
 
