@@ -112,7 +112,7 @@ def test_a_ratio_that_leaves_the_axis_is_marked(draw):
     one = HEAD[HEAD.condition != "mful"]
     much = one.received.where(one.received != 0.2, 0.9)  # 0.9 / 0.4 of the last token
     tables = found("received_by_token", gives=one.assign(received=much))
-    _, below = draw("02", 'names = {"none": "none"', head_curves=tables)
+    _, below = draw("02", 'names = {"none": "without slashes"', head_curves=tables)
     ratios, mark, inserted, _ = below.lines
     assert inserted.get_xdata() == [0.5, 0.5]
     assert ratios.get_ydata() == pytest.approx([0.6, 2.25])
