@@ -1,12 +1,12 @@
-"""Test every claim of the paper: its measure, and the rule that gives the verdict.
+"""Test every claim of the paper: compute its measure, and decide its verdict by a rule.
 
 claim              the claims of data/claims.yaml: `load_claims`
-network_measures   the measures of a claim on attention and activations: a value
-                   for each problem
-answer_measures    the measures on answers and likelihoods
+network_measures   the measures of claims on attention and activations, functions that
+                   return a value for each problem
+answer_measures    the measures of claims on answers and likelihoods
 decision_rule      the rule that turns these values into a verdict
-judging            the evidence about each model, `gather`, and a verdict for every
-                   claim and model with its controls, `judge`
+judging            `gather` collects the evidence about each model, `judge` returns a
+                   verdict for every claim and model, with control networks
 verdicts           the fields of a `Verdict`; verdicts in files, tables and totals
 """
 

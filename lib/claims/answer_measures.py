@@ -3,9 +3,11 @@
 Each public function that returns an array is a `measure` of data/claims.yaml. Its first
 parameters name the tables that it receives: `answers`, a row per completion; `scores`,
 a row per log-likelihood; `ablations`, a row per log-likelihood with the next token's
-distribution; `draws`, a row per sampled answer with its log-likelihood under each
-condition. It returns an array (network, component, problem) of the trained network,
-with the kind of its values (`lib.statistics`) as an attribute, or raises Untestable.
+entropy; `draws`, a row per sampled answer with its log-likelihood under each condition.
+All are the rows of one model. A measure returns an array (network, component, problem)
+for the trained network alone, with the kind of its values (`lib.statistics.intervals`)
+as the attribute `kind`, or raises Untestable with the reason. A component is a part of
+the claim, such as a pair of conditions.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,17 +29,20 @@ from lib.evaluation.weighted_pass_rates import checked_weighted_differences
 from lib.statistics.intervals import POINTS
 from lib.statistics.prediction import roc_values
 
-# The positive control: effects are reported in % of the gain by a worked example.
+# The positive control: effects on log-likelihood are also reported in % of the gain by a
+# worked example in the prompt.
 POSITIVE_CONTROL = ("example", "none")
-# Solved, and unsolved, problems: with fewer, the area under the ROC curve is too
-# uncertain for a verdict.
+# Minimum number of solved problems, and of unsolved ones: with fewer, the area under
+# the ROC curve is too uncertain for a verdict.
 MIN_SOLVED_AND_UNSOLVED = 5
 
 
 def accuracy_unaided(answers: pd.DataFrame, part: str, condition: str) -> xr.DataArray:
-    """Return the accuracy under a condition in %, of plain prompts.
+    """Return the accuracy under a condition, in %, for plain prompts without
+    elicitation.
 
-    Raises Untestable for chat prompts and for answers that were elicited.
+    Raises Untestable for other answers, because a chat template or an elicitation
+    follows the insertion and helps the model to answer.
     """
     accuracy = _by_condition(answers, part, [condition], accuracy_by_problem)
     if not answers.plain.all():
@@ -70,10 +75,10 @@ def _differences(
 
 
 def largest_gain(answers: pd.DataFrame, part: str) -> xr.DataArray:
-    """Return the accuracy under each condition minus that under none, in points.
+    """Return the accuracy under each condition minus that under `none`, in points.
 
-    The kind "largest" compares the best one with its distribution under random
-    selection.
+    The claim is about the largest gain; the kind "largest" corrects its interval for
+    the selection of the best condition.
     """
     names = ["none", *answers[answers.part == part].condition.unique()]
     accuracy = _by_condition(answers, part, names, accuracy_by_problem).dropna()
@@ -88,10 +93,11 @@ def largest_gain(answers: pd.DataFrame, part: str) -> xr.DataArray:
 def sampling_differences(
     answers: pd.DataFrame, condition: str, k: int, distinct: bool
 ) -> xr.DataArray:
-    """Return pass@k under a condition minus that under none, in points.
+    """Return pass@k under a condition minus that under `none`, in points, from the part
+    sampling.
 
-    distinct: whether the share of distinct 2-grams in a problem's samples is a second
-    component.
+    distinct: whether the share of distinct 2-grams in a problem's samples, in points,
+    is a second component.
     """
 
     def passed(group: pd.DataFrame) -> pd.Series:
@@ -106,12 +112,12 @@ def sampling_differences(
     def diversity(group: pd.DataFrame) -> pd.Series:
         return group.groupby("problem_id", sort=False).response.agg(distinct_2)
 
-    numbers = {f"pass@{k}": passed}
+    statistics = {f"pass@{k}": passed}
     if distinct:
-        numbers["distinct 2-grams"] = diversity
+        statistics["distinct 2-grams"] = diversity
     differences = {}
-    for name, number in numbers.items():
-        table = _by_condition(answers, "sampling", [condition, "none"], number)
+    for name, statistic in statistics.items():
+        table = _by_condition(answers, "sampling", [condition, "none"], statistic)
         points = POINTS * table
         differences[name] = points[condition] - points["none"]
     return _values(differences, "difference")
@@ -122,6 +128,8 @@ def likelihood_differences(
 ) -> xr.DataArray:
     """Return the log-likelihood under the first condition of each pair minus that under
     the second, in nats per problem.
+
+    target: the scored text, solution or answer.
     """
     rows = scores[scores.target == target]
     if rows.empty:
@@ -150,14 +158,14 @@ def entropy_differences(
     """Return the entropy of the next token under the first condition of each pair minus
     that under the second, in nats per problem.
 
-    tokens: one of `lib.evaluation.records.WINDOWS`, the tokens of the reference
-    solution over which it is averaged. less: another window, whose difference is
-    subtracted; null: none.
+    tokens: the window of the reference solution over which the entropy is averaged, one
+    of `lib.evaluation.records.WINDOWS`. less: another window, whose difference is
+    subtracted; None: nothing is subtracted.
     """
 
     def differences(window: str) -> dict[str, pd.Series]:
-        number = list(WINDOWS).index(window)
-        table = _ablation_table(ablations, ablations.entropy.str[number], pairs)
+        index = list(WINDOWS).index(window)
+        table = _ablation_table(ablations, ablations.entropy.str[index], pairs)
         return _differences(table, pairs)
 
     values = differences(tokens)
@@ -170,8 +178,8 @@ def entropy_differences(
 def _ablation_table(
     ablations: pd.DataFrame, values: pd.Series, pairs: Sequence[Sequence[str]]
 ) -> pd.DataFrame:
-    """Return the values in a table with a row per problem and a column per condition;
-    raise Untestable if a condition of the pairs was not scored.
+    """Return `values`, one per row of `ablations`, as a table with a row per problem
+    and a column per condition; raise Untestable if a condition was not scored.
     """
     rows = ablations[["problem_id", "condition"]].assign(value=values.astype(float))
     table = rows.pivot(index="problem_id", columns="condition", values="value")
@@ -200,13 +208,13 @@ def pass_at_k_differences(
 
 
 def solved_likelier(scores: pd.DataFrame, answers: pd.DataFrame) -> xr.DataArray:
-    """Return how often, in %, the solved one of two problems has the more likely
-    reference solution.
+    """Return values whose mean is the share, in %, of pairs of a solved and an unsolved
+    problem in which the solved one has the more likely reference solution.
 
-    This is the area under the ROC curve for predicting whether a problem is solved from
-    the log-likelihood of its solution per token, both under none. The mean of the
-    values over problems is the area. Only answers of the main part are used, because
-    those of other parts may be without reasoning.
+    This share is the area under the ROC curve for predicting whether a problem is
+    solved from the log-likelihood of its solution per token, both under `none`. Only
+    answers of the main part are used, because those of other parts may be without
+    reasoning.
     """
     rows = scores[(scores.target == "solution") & (scores.condition == "none")]
     answered = answers[(answers.part == "main") & (answers.condition == "none")]
@@ -229,6 +237,8 @@ def solved_likelier(scores: pd.DataFrame, answers: pd.DataFrame) -> xr.DataArray
 def pass_rates(draws: pd.DataFrame, treatment: str, reference: str) -> xr.DataArray:
     """Return the importance-weighted difference in pass rate, treatment minus
     reference, in points per problem.
+
+    Raises Untestable for the same reasons as `checked_weighted_differences`.
     """
     unscored = [name for name in (treatment, reference) if name not in draws]
     if unscored:
@@ -244,15 +254,18 @@ def _by_condition(
     answers: pd.DataFrame,
     part: str,
     names: Iterable[str],
-    number: Callable[[pd.DataFrame], pd.Series],
+    statistic: Callable[[pd.DataFrame], pd.Series],
 ) -> pd.DataFrame:
-    """Return a number computed from the answers to each problem, with a column per
-    condition; raise Untestable if a condition was not answered.
+    """Return a statistic of the answers to each problem, in a table with a row per
+    problem and a column per condition; raise Untestable if a condition was not
+    answered.
+
+    statistic: returns a value per problem, given the answers under one condition.
     """
     names = list(dict.fromkeys(names))
     by_condition = answer_groups(answers[answers.part == part])
     columns = {
-        condition: number(group)
+        condition: statistic(group)
         for (_, condition), group in by_condition.items()
         if condition in names
     }
@@ -262,16 +275,19 @@ def _by_condition(
 
 
 def _require_conditions(table: pd.DataFrame, names: Iterable[str], lacks: str) -> None:
-    """Raise Untestable if a condition has no column."""
+    """Raise Untestable if a condition has no column; `lacks` says what the profile does
+    not do under it.
+    """
     missing = [name for name in dict.fromkeys(names) if name not in table]
     if missing:
         raise Untestable(f"the profile {lacks} under {', '.join(missing)}")
 
 
 def _values(columns: Mapping[str, pd.Series] | pd.DataFrame, kind: str) -> xr.DataArray:
-    """Return columns by problem as an array (network, component, problem).
+    """Return columns of values by problem as an array (network, component, problem),
+    NaN for a problem without a value.
 
-    kind: of `lib.statistics.intervals`. A problem without a value has NaN.
+    kind: of the values, as in `lib.statistics.intervals`.
     """
     table = pd.DataFrame(columns)
     table = table.rename_axis(index="problem", columns="component")

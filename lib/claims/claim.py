@@ -1,7 +1,8 @@
-"""The claims of the paper in data/claims.yaml.
+"""Read the claims of the paper from data/claims.yaml, and compute their measures.
 
 claims = load_claims()
-values_of(claims[0], gather(profile)["gemma-3-270m"])  # the numbers that decide it
+evidence = gather(profile)["gemma-3-270m"]  # the tables about one model, by name
+values_of(claims[0], evidence)  # the numbers by which the claim is decided
 """
 
 import inspect
@@ -23,7 +24,7 @@ from lib.paths import relative_path
 from lib.profiles import VARIATIONS
 
 CLAIMS_FILE = paths.DATA / "claims.yaml"
-# Why there are no numbers, by the table that a measure needs.
+# By the table that a measure needs: what the profile does not do if it is missing.
 MISSING_TABLE_REASONS = {
     "measured": "measures nothing inside this model",
     "answers": "answers no problems with it",
@@ -34,7 +35,9 @@ MISSING_TABLE_REASONS = {
 
 
 def _measures_of(*modules: Any) -> dict[str, Callable[..., xr.DataArray]]:
-    """Return by name the public functions of modules that return an array."""
+    """Return the measures that modules define, by name: their public functions that
+    return an array.
+    """
     measures = {}
     for module in modules:
         for name, function in inspect.getmembers(module, inspect.isfunction):
@@ -75,19 +78,19 @@ class Claim(BaseModel):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The bounds of the range, infinite if it has none."""
+        """The lower and upper bound of the range; infinite for a missing one."""
         low, high = self.range
         return -inf if low is None else low, inf if high is None else high
 
     def written_for(self, model: str) -> str:
-        """Return whether the rule was written before or after data of its kind were
-        known for a model.
+        """Return "before" or "after": when the rule was written, relative to the first
+        data of its kind on this model.
         """
         return "after" if model in self.seen else self.written
 
     def paper_value(self, model: str) -> tuple[float, str] | tuple[None, None]:
-        """Return the paper's value for a model, or for the first model of its family,
-        with that model's name.
+        """Return the paper's value for a model, or else for the first model of its
+        family, with the name of the paper's model; (None, None) if there is neither.
         """
         family = [name for name in self.paper if _family(name) == _family(model)]
         if not family:
@@ -126,21 +129,21 @@ class Claim(BaseModel):
 
 
 def _measure_arguments(measure: str) -> tuple[list[str], list[str]]:
-    """Return the tables that a measure receives, and its arguments."""
+    """Return the names of the tables that a measure receives, and of its arguments."""
     names = list(inspect.signature(MEASURES[measure]).parameters)
     tables = [name for name in names if name in MISSING_TABLE_REASONS]
     return tables, [name for name in names if name not in tables]
 
 
 def _family(model: str) -> str:
-    """Return the family at the beginning of a model's name."""
+    """Return a model's family, the letters at the beginning of its name."""
     return re.split(r"[^a-z]", model.lower())[0]
 
 
 def load_claims(path: Path = CLAIMS_FILE) -> list[Claim]:
-    """Return the claims of a YAML file.
+    """Return the claims of a YAML file, in its order.
 
-    Raises InputError that names the claim and the error.
+    Raises InputError that names the file, the claim and the error.
     """
     file = relative_path(path)
     content = read_yaml(path)
@@ -160,15 +163,17 @@ def load_claims(path: Path = CLAIMS_FILE) -> list[Claim]:
 
 
 def missing_tables(claim: Claim, evidence: Mapping[str, Any]) -> list[str]:
-    """Return the tables that a claim's measure needs and a model does not have."""
+    """Return the tables that a claim's measure needs and the evidence about a model
+    lacks.
+    """
     tables, _ = _measure_arguments(claim.measure)
     return [table for table in tables if table not in evidence]
 
 
 def values_of(claim: Claim, evidence: Mapping[str, Any]) -> xr.DataArray:
-    """Return the numbers (network, component, problem) that decide a claim.
+    """Return the values (network, component, problem) of a claim's measure.
 
-    Raises Untestable if there are none.
+    evidence: the tables about one model, by name. Raises Untestable if there are none.
     """
     tables, _ = _measure_arguments(claim.measure)
     for table in missing_tables(claim, evidence):

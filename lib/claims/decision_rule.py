@@ -1,17 +1,19 @@
-"""The rule that decides a claim.
+"""Decide whether data support a claim or contradict it.
 
-A claim has one or several parts and one range for them, fixed in advance. A part holds
-if its 95 % interval lies inside the range. It is refuted if its interval lies outside
-at a level corrected for the number of parts (Bonferroni). The verdict is
+A claim says that one or several numbers, its parts, lie in a range that is fixed in
+advance. A part holds if its 95 % confidence interval lies inside the range. It is
+refuted if its interval lies outside, at a level corrected for the number of parts
+(Bonferroni). The verdict is
 
     supported      if every part holds,
     in part        if some parts hold and some are refuted,
     contradicted   if no part holds and some are refuted,
     undecided      otherwise, or with fewer than ENOUGH problems.
 
-So a wrong verdict of either kind has a probability of about 2.5 % at the edge of the
-range; simulations check that it is below MAX_ERROR_RATE
-(tests/claims/test_wrong_verdicts.py). The reported interval is always that of 95 %.
+So if the truth lies at the edge of the range, wrong support and wrong contradiction
+each have a probability of about 2.5 %; simulations check that it is below
+MAX_ERROR_RATE (tests/claims/test_wrong_verdicts.py). The reported interval is always
+that of 95 %.
 """
 
 from collections.abc import Mapping
@@ -30,11 +32,12 @@ from lib.statistics.intervals import (
 )
 from lib.statistics.p_values import smallest_level
 
-# The simulated rate of a wrong verdict of either kind must be below this.
+# The simulated rates of wrong support and of wrong contradiction must be below this.
 MAX_ERROR_RATE = 0.05
 # Parts whose distances to the range differ by less than this share are tied.
 TIE_TOLERANCE = 0.01
-# By label: the values of the problems, their ids and the kind, for `interval`.
+# By label: the values of the problems, the problems' ids and the kind of the values,
+# which are the arguments of `lib.statistics.intervals.interval`.
 Parts = Mapping[str, tuple]
 
 
@@ -43,23 +46,24 @@ class Untestable(ValueError):
 
 
 class Decision(NamedTuple):
-    """A verdict with the part that decides it, the least favourable one."""
+    """A verdict with its deciding part, the least favourable one to the claim."""
 
     verdict: str
-    part: str
-    interval: Interval  # of 95 %, of that part
-    holds: list[str]  # the parts inside the range
-    refuted: list[str]
+    part: str  # label of the deciding part
+    interval: Interval  # the 95 % interval of the deciding part
+    holds: list[str]  # labels of the parts that hold
+    refuted: list[str]  # labels of the parts that are refuted
 
 
 def parts_of(values: xr.DataArray) -> dict[str, tuple]:
-    """Return the parts of a claim from one network's values (component, problem).
+    """Return the parts of a claim, given one network's values (component, problem).
 
-    All components of the kind "largest" are one part. Raises Untestable for a part with
-    values of fewer than two independent problems.
+    Each component is a part, but all components of the kind "largest" are one part
+    together. Problems without a value are left out. Raises Untestable if a part has
+    values of fewer than two clusters of problems.
     """
     kind = values.attrs.get("kind", "mean")
-    every_problem = values.problem.values
+    all_problems = values.problem.values
     if kind == "largest":
         labelled = {f"best of {len(values)}": values.values.T}
     else:
@@ -70,7 +74,7 @@ def parts_of(values: xr.DataArray) -> dict[str, tuple]:
     parts = {}
     for label, numbers in labelled.items():
         is_known = np.isfinite(numbers).reshape(len(numbers), -1).all(1)
-        problems = every_problem[is_known]
+        problems = all_problems[is_known]
         clusters = len(set(cluster_ids(problems)))
         if clusters < 2:
             raise Untestable(
@@ -86,8 +90,8 @@ def decide(parts: Parts, low: float = -inf, high: float = inf) -> Decision:
     intervals = {label: mean.interval() for label, mean in means.items()}
     holds: list[str] = []
     refuted: list[str] = []
-    few = [label for label, shown in intervals.items() if shown.n < ENOUGH]
-    if not few:  # a part of too few problems leaves the claim undecided
+    few = [label for label, interval in intervals.items() if interval.n < ENOUGH]
+    if not few:  # a part with too few problems leaves the claim undecided
         alpha = ALPHA / len(parts)
         for label, mean in means.items():
             if lies_inside(intervals[label], low, high):
@@ -109,55 +113,56 @@ def decide(parts: Parts, low: float = -inf, high: float = inf) -> Decision:
 def _least_favourable(
     intervals: Mapping[str, Interval], low: float, high: float
 ) -> str:
-    """Return the part whose estimate lies least inside the range, or most outside it.
-
-    Distances are in standard errors; of tied parts it is the first.
+    """Return the label of the part whose estimate lies least inside the range, or
+    farthest outside it, in standard errors; the first one of a tie.
     """
-    slacks = {}
-    for label, shown in intervals.items():
-        distance = distance_inside(shown.estimate, low, high)
-        error = float(np.nan_to_num(shown.error))
+    distances = {}
+    for label, interval in intervals.items():
+        distance = distance_inside(interval.estimate, low, high)
+        error = float(np.nan_to_num(interval.error))
         if error:
-            slacks[label] = distance / error
+            distances[label] = distance / error
         else:
-            slacks[label] = inf * distance if distance else 0.0
-    least = min(slacks.values())
+            distances[label] = inf * distance if distance else 0.0
+    least = min(distances.values())
     ties = [
         label
-        for label in slacks
-        if isclose(slacks[label], least, rel_tol=TIE_TOLERANCE)
+        for label in distances
+        if isclose(distances[label], least, rel_tol=TIE_TOLERANCE)
     ]
     return ties[0]
 
 
 def distance_inside(value: float, low: float, high: float) -> float:
-    """Return the distance from a value to the nearer end of a range, negative for one
-    outside.
+    """Return the distance from a value to the nearer bound of a range; negative if the
+    value lies outside.
     """
     return min(value - low, high - value)
 
 
-def lies_inside(shown: Interval, low: float, high: float) -> bool:
+def lies_inside(interval: Interval, low: float, high: float) -> bool:
     """Return whether an interval lies completely inside a range."""
-    return low < shown.low and shown.high < high
+    return low < interval.low and interval.high < high
 
 
-def lies_outside(shown: Interval, low: float, high: float) -> bool:
+def lies_outside(interval: Interval, low: float, high: float) -> bool:
     """Return whether an interval lies completely below or above a range."""
-    return shown.high < low or shown.low > high
+    return interval.high < low or interval.low > high
 
 
 def p_value(parts: Parts, low: float = -inf, high: float = inf) -> float:
     """Return the p-value of a verdict: the smallest two-sided level at which all parts
-    hold or one is refuted. It is not yet corrected for the number of claims.
+    hold or one is refuted.
+
+    It is corrected for the number of parts, but not for the number of claims.
     """
 
-    def holds(shown: Interval) -> bool:
-        return lies_inside(shown, low, high)
+    def holds(interval: Interval) -> bool:
+        return lies_inside(interval, low, high)
 
-    def fails(shown: Interval) -> bool:
-        return lies_outside(shown, low, high)
+    def is_refuted(interval: Interval) -> bool:
+        return lies_outside(interval, low, high)
 
-    supporting = max(smallest_level(holds, *part) for part in parts.values())
-    against = min(smallest_level(fails, *part) for part in parts.values())
-    return min(supporting, len(parts) * against, 1.0)
+    support = max(smallest_level(holds, *part) for part in parts.values())
+    refutation = min(smallest_level(is_refuted, *part) for part in parts.values())
+    return min(support, len(parts) * refutation, 1.0)

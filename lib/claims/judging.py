@@ -1,6 +1,6 @@
 """Collect the evidence about each model, and judge every claim of the paper by it.
 
-evidence = gather(profile)  # by model: `measured`, `answers`, ...
+evidence = gather(profile)  # by model, the tables `measured`, `answers`, ...
 verdicts = judge(load_claims(), evidence)  # a Verdict per claim and model
 """
 
@@ -43,8 +43,8 @@ from lib.statistics.p_values import holm
 
 
 def gather(profile: Profile) -> dict[str, dict[str, Any]]:
-    """Return the evidence of a profile by model, and compute only what is missing in
-    results/.
+    """Return the evidence of a profile by model, as `evidence_by_model`; what is not
+    stored is computed now.
 
     The models whose attention is measured come first.
     """
@@ -64,15 +64,18 @@ def evidence_by_model(
     answers: Sequence[pd.DataFrame],
     tables: Mapping[str, pd.DataFrame | None] | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """Return by model its `measured` Dataset, the rows of its `answers` (a frame per
-    part), and of the other `tables`: scores, ablations and draws.
+    """Return the evidence about each model: by name, its Dataset `measured`, its
+    `answers`, and its rows of the other tables (scores, ablations, draws).
+
+    answers: a table per part. The column `plain` is added to them: whether prompts are
+    plain and answers are not elicited.
     """
-    unaided = profile.accuracy.format == "plain" and not profile.accuracy.elicit
-    every = pd.concat(answers, ignore_index=True).assign(plain=unaided)
+    is_plain = profile.accuracy.format == "plain" and not profile.accuracy.elicit
+    all_answers = pd.concat(answers, ignore_index=True).assign(plain=is_plain)
     evidence: dict[str, dict[str, Any]] = defaultdict(dict)
     for model, dataset in measured.items():
         evidence[model]["measured"] = dataset
-    for kind, table in {"answers": every, **(tables or {})}.items():
+    for kind, table in {"answers": all_answers, **(tables or {})}.items():
         if table is not None:
             for model, rows in table.groupby("model", sort=False):
                 evidence[str(model)][kind] = rows
@@ -80,19 +83,20 @@ def evidence_by_model(
 
 
 class Network(NamedTuple):
-    """A control network with its verdict, shown in the deciding part."""
+    """The verdict on a claim in a control network, which is not the trained model."""
 
     verdict: str
-    shown: Interval
+    interval: Interval  # of the part that decides the claim in the trained network
 
 
 def judge(
     claims: Sequence[Claim], evidence: Mapping[str, Mapping[str, Any]]
 ) -> list[Verdict]:
-    """Return a verdict for each claim and each model that can test it.
+    """Return a verdict for each claim and each model that can test it, with p-values
+    corrected for all of these verdicts (Holm).
 
-    A claim that no model can test has one verdict with the reason, of the first model
-    that has some of the evidence.
+    A claim that no model can test has one verdict with the reason: that of the first
+    model whose evidence has the tables of the measure, or else of the first model.
     """
     verdicts = []
     for claim in claims:
@@ -116,7 +120,9 @@ def judge(
 
 
 def judge_one(claim: Claim, model: str, evidence: Mapping[str, Any]) -> Verdict:
-    """Return the verdict of a claim from the evidence about a model."""
+    """Return the verdict on a claim for one model, with n = 0 and the reason if the
+    evidence cannot test it. `judge` adds the corrected p-value.
+    """
     paper, paper_of = claim.paper_value(model)
     untested = Verdict(
         id=claim.id,
@@ -137,7 +143,7 @@ def judge_one(claim: Claim, model: str, evidence: Mapping[str, Any]) -> Verdict:
         return replace(untested, reason=str(reason))
 
     decision = decide(parts, *claim.bounds)
-    shown = estimate_of(decision.interval)
+    estimate = estimate_of(decision.interval)
     untrained = _control_networks(claim, values, decision.part, UNTRAINED)
     uniform = _control_networks(claim, values, decision.part, [UNIFORM])
     return replace(
@@ -145,10 +151,10 @@ def judge_one(claim: Claim, model: str, evidence: Mapping[str, Any]) -> Verdict:
         verdict=decision.verdict,
         p=p_value(parts, *claim.bounds),
         part=decision.part,
-        effect=shown.effect,
-        low=shown.low,
-        high=shown.high,
-        n=shown.n,
+        effect=estimate.effect,
+        low=estimate.low,
+        high=estimate.high,
+        n=estimate.n,
         holds=tuple(decision.holds),
         refuted=tuple(decision.refuted),
         needed=_problems_needed(claim, decision, paper),
@@ -159,23 +165,23 @@ def judge_one(claim: Claim, model: str, evidence: Mapping[str, Any]) -> Verdict:
     )
 
 
-def estimate_of(shown: Interval) -> Estimate:
-    """Return an Interval as an Estimate."""
-    ends = float(shown.low), float(shown.high)
-    return Estimate(float(shown.estimate), *ends, shown.n)
+def estimate_of(result: Interval) -> Estimate:
+    """Return an Interval as an Estimate, which can be stored and formatted."""
+    bounds = float(result.low), float(result.high)
+    return Estimate(float(result.estimate), *bounds, result.n)
 
 
 def _problems_needed(
     claim: Claim, decision: Decision, paper: float | None
 ) -> float | None:
-    """Return how many problems give 80 % power to detect the paper's effect; None if
-    the claim is decided.
+    """Return how many problems an undecided claim needs for 80 % power, if the true
+    effect is the paper's; None if the claim is decided or the paper has no value.
     """
     if decision.verdict != "undecided" or paper is None:
         return None
-    shown = decision.interval
+    result = decision.interval
     distance = distance_inside(paper, *claim.bounds)
-    deviation = float(np.nan_to_num(shown.error)) * sqrt(shown.n)
+    deviation = float(np.nan_to_num(result.error)) * sqrt(result.n)
     needed = sample_size_for_power(distance, deviation)
     return None if isnan(needed) else needed
 
@@ -183,12 +189,12 @@ def _problems_needed(
 def _share_of_example(
     claim: Claim, evidence: Mapping[str, Any], parts: Parts
 ) -> Estimate | None:
-    """Return a change of log-likelihood in % of the gain by a worked example (the
-    positive control) with the same model.
+    """Return a change of log-likelihood in % of the gain by a worked example in the
+    prompt (the positive control) with the same model.
 
     Both are taken on the problems that have both, and the interval includes the errors
-    of both. None for other claims, and if the example's gain is not significant, so
-    that it sets no scale.
+    of both. None for claims on something else than a single change of log-likelihood,
+    and if the interval of the example's gain includes 0, so that it sets no scale.
     """
     pairs = claim.arguments.get("pairs", [])
     is_one_change = claim.measure == "likelihood_differences" and len(pairs) == 1
@@ -212,14 +218,16 @@ def _share_of_example(
 def _is_specific(
     claim: Claim, decision: Decision, untrained: Sequence[Network]
 ) -> bool | None:
-    """Return whether an untrained network gets another verdict than the trained one, or
-    the same verdict from the other side of the range; None if nothing is decided.
+    """Return whether any untrained network gets another verdict than the trained one,
+    or the same verdict with an estimate on another side of the range.
+
+    None if there is no untrained network, or the verdict is undecided.
     """
     if not untrained or decision.verdict == "undecided":
         return None
     estimates = [decision.interval.estimate]
-    estimates += [network.shown.estimate for network in untrained]
-    sides = {tuple(value > end for end in claim.bounds) for value in estimates}
+    estimates += [network.interval.estimate for network in untrained]
+    sides = {tuple(value > bound for bound in claim.bounds) for value in estimates}
     verdicts = {decision.verdict, *(network.verdict for network in untrained)}
     return len(sides) > 1 or len(verdicts) > 1
 
@@ -227,10 +235,10 @@ def _is_specific(
 def _control_networks(
     claim: Claim, values: xr.DataArray, part: str, names: Sequence[str]
 ) -> list[Network]:
-    """Return the networks of these names, each with its verdict.
+    """Return the verdict on a claim in each of the networks with these names.
 
-    Uniform attention has no values and no activations; components that it lacks are
-    left out.
+    part: label of the part whose interval is returned. A network whose values cannot
+    test the claim is left out: uniform attention has no values and no activations.
     """
     networks = []
     for name in values.network.values:
@@ -244,14 +252,16 @@ def _control_networks(
 
 
 def _control(networks: Sequence[Network]) -> Control | None:
-    """Combine networks of one kind into a control, without averaging."""
+    """Combine networks of one kind into a control, without averaging; None if there are
+    none.
+    """
     if not networks:
         return None
     verdicts = {network.verdict for network in networks}
-    effects = sorted(network.shown.estimate for network in networks)
+    effects = sorted(network.interval.estimate for network in networks)
     middle = effects[len(effects) // 2]
-    low = min(network.shown.low for network in networks)
-    high = max(network.shown.high for network in networks)
-    n = min(network.shown.n for network in networks)
+    low = min(network.interval.low for network in networks)
+    high = max(network.interval.high for network in networks)
+    n = min(network.interval.n for network in networks)
     verdict = verdicts.pop() if len(verdicts) == 1 else "mixed"
     return Control(middle, low, high, n, verdict)

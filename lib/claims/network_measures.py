@@ -1,11 +1,11 @@
 """Compute the measures of claims on attention and activations, one value per problem.
 
-Each public function is a `measure` of data/claims.yaml. It receives `measured`, a
-Dataset of `lib.measurement.variables`, in which NaN means not measured. It returns an
-array (network, component, problem), with the kind of its values (`lib.statistics`) as
-an attribute (a mean if there is none), or raises Untestable. Most claims compare a
-variable between layers or conditions by `compared`. `lib.claims.answer_measures` has
-the measures of answers and likelihoods.
+Each public function that returns an array is a `measure` of data/claims.yaml. It
+receives `measured`, the Dataset of one model (`lib.measurement.variables`), in which
+NaN means not measured. It returns an array (network, component, problem), whose values
+are of the kind "mean" (`lib.statistics.intervals`), or raises Untestable with the
+reason. A component is a part of the claim, such as a layer. Most claims use `compared`.
+`lib.claims.answer_measures` has the measures of answers and likelihoods.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,13 +19,14 @@ from lib.claims.decision_rule import Untestable
 from lib.measurement.network_tables import log_changes
 from lib.measurement.variables import DIMENSIONS, TRAINED
 
+# The forms of the map from layer 1's old outputs to the new ones, by variable.
 AFFINE_FORMS = {
     "affine": "one λ, one σ",
     "line": "a coefficient of σ per token",
     "softmax": "a λ per token",
 }
 
-# By dimension: a label, a list of labels, or {"from": the first of them}.
+# By dimension: a label, a list of labels, or {"from": label} for it and all later ones.
 Labels = Mapping[str, Any]
 
 
@@ -38,14 +39,14 @@ def compared(
     each: str | None = None,
     times: float = 1,
 ) -> xr.DataArray:
-    """Return variables (`of`) at the labels `at`, minus their values at `less`, divided
-    by their values at `over`.
+    """Return the variables `of` at the labels `at`, minus their values at the labels
+    `less`, divided by their values at the labels `over`, times `times`.
 
-    `less` and `over` give only the labels that differ from `at`. The comparison is made
-    for each head by itself; all dimensions but the problems are then averaged, except
-    `each`, every label of which becomes a component. A head without a number on either
-    side is left out of a problem's mean, and the component's name has the number of
-    heads that remain. Results are multiplied by `times`.
+    `less` and `over` give only the labels that differ from `at`; without them, nothing
+    is subtracted or divided. Subtraction and division are done head by head. All
+    dimensions but network and problem are then averaged, except `each`, every label of
+    which becomes a component. A head for which a value is missing is left out of a
+    problem's mean, and the component's name has the number of heads that remain.
     """
     components = {}
     for name in of:
@@ -65,8 +66,8 @@ def compared(
 def check_compared(
     of: Sequence[str], at: Labels, each: str | None = None, **others: Any
 ) -> None:
-    """Raise ValueError if these arguments of `compared` name a variable that does not
-    exist, or a dimension that one of the variables lacks.
+    """Raise ValueError if arguments of `compared` name a variable that does not exist,
+    or a dimension that one of the variables lacks.
     """
     named = {*at, *(others.get("less") or {}), *(others.get("over") or {})}
     named |= {each} if each else set()
@@ -83,10 +84,13 @@ def check_compared(
 
 
 def filler_attention(measured: xr.Dataset, condition: str, layer: int) -> xr.DataArray:
-    """Return the received attention of inserted over that of original tokens.
+    """Return how the attention that inserted tokens receive compares with that of
+    original tokens, in a layer.
 
-    It has two components, each over a layer's heads: the mean of the level's ratio, and
-    the evenness as a ratio of means over the heads that have both.
+    Both components are ratios, inserted over original. `level` is the ratio of the mean
+    received attention, averaged over heads. `evenness` is the ratio of the coefficients
+    of variation (standard deviation over mean), each averaged over the heads that have
+    both; below 1, the inserted tokens receive more even attention.
     """
     at = {"condition": condition, "layer": layer}
     level = _selected(measured, "portion", at)
@@ -103,8 +107,10 @@ def filler_attention(measured: xr.Dataset, condition: str, layer: int) -> xr.Dat
 
 
 def affine_fit(measured: xr.Dataset, form: str) -> xr.DataArray:
-    """Return R² of the affine map in layer 1, averaged over heads: of one form of the
-    map, or of the one that fits best.
+    """Return R² of the affine map in layer 1 (Eq. 2 of the paper), averaged over heads.
+
+    form: a key of AFFINE_FORMS, or "best" for the form with the highest mean R² over
+    problems, chosen for each network.
     """
     by_form = {}
     for name, text in AFFINE_FORMS.items():
@@ -113,7 +119,7 @@ def affine_fit(measured: xr.Dataset, form: str) -> xr.DataArray:
     if form != "best":
         return fits.sel(component=[AFFINE_FORMS[form]])
 
-    # Each network has the form that fits it best, under the trained one's name.
+    # All networks share a component, which is named by the trained network's form.
     best = fits.mean("problem").fillna(0).argmax("component")  # (network,)
     label = fits.component.values[best.sel(network=TRAINED)]
     chosen = fits.isel(component=best).drop_vars("component")
@@ -127,8 +133,10 @@ def activation_changes(
     rise: Sequence[str],
     fall: Sequence[str],
 ) -> xr.DataArray:
-    """Return log ratios to none of the measures that should rise, and the negative ones
-    of those that should fall.
+    """Return the log ratio of each activation measure under a condition to that under
+    `none`, with the sign that makes the predicted change positive.
+
+    rise, fall: the measures that the paper predicts to rise, and to fall.
     """
     at = {"condition": ["none", condition], "layer": layer}
     logs = log_changes(_selected(measured, "measures", at)).sel(condition=condition)
@@ -141,7 +149,8 @@ def activation_changes(
 
 
 def _selected(measured: xr.Dataset, name: str, at: Labels) -> xr.DataArray:
-    """Return a variable at these labels.
+    """Return a variable at these labels, whose dimensions are dropped unless several
+    labels are given.
 
     Raises Untestable if it was not measured there.
     """
@@ -149,13 +158,13 @@ def _selected(measured: xr.Dataset, name: str, at: Labels) -> xr.DataArray:
         raise Untestable(f"the profile measures no {name}")
     labels = {}
     for dim, label in at.items():
-        known = measured[dim].values.tolist()
+        available = measured[dim].values.tolist()
         if isinstance(label, Mapping):
             first = label["from"]
-            label = [first, *(later for later in known if later > first)]
-        missing = set(np.atleast_1d(label).tolist()) - set(known)
+            label = [first, *(later for later in available if later > first)]
+        missing = set(np.atleast_1d(label).tolist()) - set(available)
         if missing:
-            text = ", ".join(map(str, known))
+            text = ", ".join(map(str, available))
             raise Untestable(f"{dim} {min(missing)} was not measured, only {text}")
         labels[dim] = label
     values = measured[name].sel(labels, drop=True)
@@ -165,8 +174,8 @@ def _selected(measured: xr.Dataset, name: str, at: Labels) -> xr.DataArray:
 
 
 def _heads_left(values: xr.DataArray) -> str:
-    """Return how many of the trained network's heads have a number, as " (9 to 11 of 12
-    heads)": nothing if all have one in every problem that was measured.
+    """Return how many heads of the trained network have a value in a problem, as text:
+    " (9 to 11 of 12 heads)"; "" if all have one in every measured problem.
     """
     if "head" not in values.dims:
         return ""
@@ -182,8 +191,8 @@ def _heads_left(values: xr.DataArray) -> str:
 
 
 def _by_label(values: xr.DataArray, dim: str) -> dict[str, xr.DataArray]:
-    """Return the values at each label of a dimension; a number is named with the
-    dimension, as "layer 2".
+    """Return the values at each label of a dimension, by the label; a number gets the
+    dimension's name, as "layer 2".
     """
     parts = {}
     for label in values[dim].values.tolist():
@@ -193,6 +202,6 @@ def _by_label(values: xr.DataArray, dim: str) -> dict[str, xr.DataArray]:
 
 
 def _named(parts: Mapping[str, xr.DataArray]) -> xr.DataArray:
-    """Return a component for each of these names."""
+    """Return arrays as one, with a component for each name."""
     names = pd.Index(list(parts), name="component")
     return xr.concat(parts.values(), names)

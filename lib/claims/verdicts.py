@@ -1,8 +1,8 @@
-"""The verdict of a claim on a model, and the numbers behind it.
+"""Represent the verdict on a claim for one model, and read, write and list verdicts.
 
-Verdicts are stored as JSON: those of a run in results/<profile>/claims.json, and those
-of the repository's profiles in data/<profile>/claims.json, together with a readable
-table, verdicts.csv. `verdicts_on` selects the verdicts on a claim.
+A run writes its verdicts to results/<profile>/claims.json. Those of the repository's
+profiles are also stored in data/<profile>/claims.json, with a table for readers,
+verdicts.csv. `verdicts_on` selects the verdicts on one claim.
 """
 
 from collections import Counter
@@ -24,54 +24,56 @@ from lib.statistics.intervals import ENOUGH
 from lib.statistics.rounding import format_interval
 
 VERDICTS = ("supported", "in part", "contradicted", "undecided")
-# Words for a claim with fewer than ENOUGH problems, or none.
+# Words for a claim that was tested on fewer than ENOUGH problems, or not at all.
 NOT_JUDGED = TOO_FEW, NOT_TESTED = "too few", "not tested"
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """An effect with its interval, whose bounds are NaN if it has none.
+    """An effect with the bounds of its 95 % interval, None or NaN if it has none.
 
-    f"{estimate}" rounds all three by the interval's width; f"{estimate:+}" adds signs.
+    f"{estimate}" rounds all three to the precision that the interval's width justifies;
+    f"{estimate:+}" also prints their signs.
     """
 
     effect: float
     low: float | None
     high: float | None
-    n: int  # problems
+    n: int  # number of problems
 
     def __format__(self, sign: str) -> str:
         return format_interval(self.effect, self.low, self.high, sign)
 
     def lies_above(self, number: float) -> bool:
-        """Return whether the complete interval lies above a number."""
+        """Return whether both bounds lie above a number; False without an interval."""
         return self.low is not None and self.low > number
 
     def lies_below(self, number: float) -> bool:
-        """Return whether the complete interval lies below a number."""
+        """Return whether both bounds lie below a number; False without an interval."""
         return self.high is not None and self.high < number
 
     def includes(self, number: float) -> bool:
-        """Return whether the interval includes a number."""
+        """Return whether the interval includes a number; True without an interval."""
         return not self.lies_above(number) and not self.lies_below(number)
 
 
 @dataclass(frozen=True)
 class Control(Estimate):
-    """Result of one kind of control network for the deciding part of a claim.
+    """The effect in a group of control networks, for the deciding part of a claim.
 
-    `verdict` is the verdict that all of them share, or "mixed". `effect` is the middle
-    network's effect; the interval's bounds are the lowest and highest of all networks.
+    effect is the median over the networks, low and high are the lowest and the highest
+    bound of their intervals, and n is their smallest number of problems.
     """
 
-    verdict: str
+    verdict: str  # the networks' common verdict, or "mixed"
 
 
 @dataclass
 class Verdict:
-    """The verdict of a claim on a model.
+    """The verdict on a claim for one model, with the numbers behind it.
 
-    An n of 0 means that it was not tested, for the given `reason`.
+    If n is 0, the claim was not tested, and `reason` says why. data/claims.yaml
+    describes the fields that are copied from the claim.
     """
 
     id: str
@@ -80,60 +82,58 @@ class Verdict:
     source: str
     model: str
     unit: str
-    range: tuple[float | None, float | None]
-    written: str  # "before" or "after" data of the kind were known for this model
-    verdict: str = "undecided"
+    range: tuple[float | None, float | None]  # in which the claim says the parts lie
+    written: str  # the rule: "before" or "after" data of its kind on this model
+    verdict: str = "undecided"  # one of VERDICTS
     reason: str | None = None
 
-    part: str = ""  # the deciding part, and its effect
+    # The deciding part, and its effect with the bounds of its interval.
+    part: str = ""
     effect: float | None = None
     low: float | None = None
     high: float | None = None
-    n: int = 0  # problems
-    holds: tuple[str, ...] = ()  # the parts inside the range
-    refuted: tuple[str, ...] = ()
+    n: int = 0  # number of problems
+    holds: tuple[str, ...] = ()  # the parts whose interval lies inside the range
+    refuted: tuple[str, ...] = ()  # those outside at the corrected level
 
     p: float | None = None
-    p_holm: float | None = None
-    survives: bool | None = (
-        None  # whether it survives Holm's correction for all verdicts
-    )
+    p_holm: float | None = None  # corrected for all verdicts
+    # Whether the verdict is decided and significant after Holm's correction.
+    survives: bool | None = None
 
     control: Control | None = None  # untrained networks
     uniform: Control | None = None  # uniform attention
-    specific: bool | None = None  # whether untrained networks get another verdict
+    specific: bool | None = None  # whether an untrained network gets another verdict
     # A change of log-likelihood in % of the gain by a worked example in the prompt.
     of_example: Estimate | None = None
-    paper: float | None = None  # the paper's number
-    paper_of: str | None = None  # the model of that number
-    needed: float | None = (
-        None  # problems needed for 80 % power to detect an effect of that size
-    )
+    paper: float | None = None  # the paper's value of the effect
+    paper_of: str | None = None  # the paper's model with this value
+    needed: float | None = None  # problems for 80 % power if the effect is the paper's
 
     @property
     def estimate(self) -> Estimate:
-        """The effect of the deciding part; NaN if nothing was tested."""
+        """The effect of the deciding part; NaN if the claim was not tested."""
         effect = nan if self.effect is None else self.effect
         return Estimate(effect, self.low, self.high, self.n)
 
     @computed_field
     @property
     def word(self) -> str:
-        """The verdict in tables and figures: one of VERDICTS, or of UNJUDGED."""
+        """The verdict as tables and figures print it: one of VERDICTS or NOT_JUDGED."""
         if self.n == 0:
             return NOT_TESTED
         return self.verdict if self.n >= ENOUGH else TOO_FEW
 
     @property
     def decided(self) -> bool:
-        """Whether the verdict is not "undecided"."""
+        """Whether the claim was judged, with another verdict than "undecided"."""
         return self.word not in (*NOT_JUDGED, "undecided")
 
     @computed_field
     @property
     def lost(self) -> bool:
-        """Whether the verdict is not significant after Holm's correction for all
-        verdicts.
+        """Whether the verdict is decided, but not significant after Holm's correction
+        for all verdicts.
         """
         return self.decided and not self.survives
 
@@ -146,7 +146,7 @@ def models_of(verdicts: Iterable[Verdict]) -> list[str]:
 def verdicts_on(
     verdicts: Iterable[Verdict], claim: str, min_problems: int = 1
 ) -> list[Verdict]:
-    """Return the verdicts on a claim (by its id) that rest on at least `least`
+    """Return the verdicts on the claim with an id that rest on at least `min_problems`
     problems.
     """
     return [row for row in verdicts if row.id == claim and row.n >= min_problems]
@@ -170,7 +170,7 @@ def verdict_table(verdicts: Iterable[Verdict]) -> pd.DataFrame:
 
 
 def stored_verdicts(name: str) -> list[Verdict]:
-    """Return the verdicts of one of the repository's profiles, by its name.
+    """Return the verdicts that the repository stores for the profile with a name.
 
     Raises InputError if there are none, or if they are invalid.
     """
@@ -184,7 +184,7 @@ def _repository_file(name: str) -> Path:
 
 
 def read_verdicts(profile: Profile) -> list[Verdict]:
-    """Return the verdicts that `write_verdicts` wrote.
+    """Return the verdicts of a run, as `write_verdicts` stored them in results/.
 
     Raises InputError if there are none, or if they are invalid.
     """
@@ -196,7 +196,7 @@ def read_verdicts(profile: Profile) -> list[Verdict]:
 
 
 def _read(path: Path, advice: str) -> list[Verdict]:
-    """Return the verdicts of a file; an InputError ends with the advice."""
+    """Return the verdicts of a file; raise InputError that ends with the advice."""
     name = relative_path(path)
     try:
         return VERDICT_LIST.validate_json(path.read_bytes())
@@ -208,15 +208,17 @@ def _read(path: Path, advice: str) -> list[Verdict]:
 
 
 def write_verdicts(profile: Profile, verdicts: Sequence[Verdict]) -> Path:
-    """Write results/<profile>/claims.json and return its path.
+    """Write verdicts to results/<profile>/claims.json, and return its path.
 
-    If the repository has files of these verdicts, they are renewed.
+    If the repository stores verdicts of this profile, its files are replaced, too,
+    unless the table would look the same to a reader.
     """
     content = VERDICT_LIST.dump_json(list(verdicts), indent=1) + b"\n"
     path = profile.results / "claims.json"
     write_atomically(path, content)
 
-    # Processors round differently, so a change in the sixth digit does not count.
+    # Processors round differently, so a change in the sixth digit alone must not change
+    # the repository's files.
     stored = _repository_file(profile.name)
     table = stored.with_name("verdicts.csv")
     csv = csv_of(verdict_table(verdicts))
@@ -242,7 +244,7 @@ def verdicts_as_text(verdicts: Iterable[Verdict]) -> str:
 
 
 def totals(verdicts: Iterable[Verdict]) -> str:
-    """Count the literal claims by verdict, over all models."""
+    """Return how many verdicts on literal claims there are of each kind, as text."""
     literal = [verdict for verdict in verdicts if verdict.reading == "literal"]
     counts = Counter(verdict.word for verdict in literal)
     return ", ".join(f"{count} {name}" for name, count in counts.most_common())
