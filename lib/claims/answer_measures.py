@@ -29,8 +29,8 @@ from lib.evaluation.weighted_pass_rates import checked_weighted_differences
 from lib.statistics.intervals import POINTS
 from lib.statistics.prediction import roc_values
 
-# The positive control: effects on log-likelihood are also reported in % of the gain by a
-# worked example in the prompt.
+# The positive control: an effect on log-likelihood is also reported in % of the gain by
+# a worked example in the prompt.
 POSITIVE_CONTROL = ("example", "none")
 # Minimum number of solved problems, and of unsolved ones: with fewer, the area under
 # the ROC curve is too uncertain for a verdict.
