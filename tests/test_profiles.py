@@ -71,7 +71,7 @@ accuracy | {samples: "3", limit: 0}
 accuracy.limit: must be greater than 0, not 0; accuracy.samples:
 
 accuracy | {conditions: [mless]}
-accuracy: conditions must hold 'none'
+accuracy: conditions must include 'none'
 
 accuracy | {conditions: [none, mles]}
 accuracy.conditions (item 2): unknown condition 'mles' (did you
@@ -80,10 +80,10 @@ accuracy | {conditions: [none, gap]}
 accuracy: gap: only likelihoods are measured under it
 
 accuracy | {max_new_tokens: 0, elicit: false}
-accuracy: max_new_tokens is 0: nothing is answered unless elicit asks
+accuracy: max_new_tokens is 0, so nothing is answered: set elicit
 
 | {pass_rates: {models: [demo], conditions: [none, gap]}}
-pass_rates: conditions must hold mless: weights need how likely an answer
+pass_rates: conditions must include mless: importance weights need
 
 accuracy.sampling | {temperature: 0}
 accuracy.sampling: samples is 8 at temperature 0, where every sample is the same
@@ -95,10 +95,10 @@ likelihood.conditions: must not be empty, not []
 layers-1-to-31-only: the model has layers 1 to 30
 
 | {likelihood: {models: [org/m@a, org/m@b]}}
-org/m@a and org/m@b are both called m: give each a profile of its own
+org/m@a and org/m@b are both called m: use a separate profile for each
 
 | {likelihood: {models: [demo], conditions: [none, "arm:mode=code"]}}
-likelihood.conditions (item 2): arm:mode=code: likelihoods take ARM in mode text
+likelihood.conditions (item 2): arm:mode=code: log-likelihoods require ARM's
 
 | {pass_rates: {models: [demo], samples: 1}}
 pass_rates.samples: must be greater than or equal to 2, not 1

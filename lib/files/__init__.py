@@ -1,7 +1,7 @@
-"""Reading and writing files.
+"""Read and write files, with errors in one line.
 
-atomic  files that are read or replaced at once, with errors in one line, and the keys
-        under which results are stored
-store   rows that are stored one by one during a run, so that it can be stopped
-        anywhere and resumed
+atomic  complete files, which are replaced atomically, and the keys under which results
+        are stored
+store   rows that are stored one by one during a run, so that it can be stopped at any
+        time and resumed
 """

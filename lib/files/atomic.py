@@ -25,9 +25,9 @@ from lib.paths import relative_path
 def read_text(path: str | Path) -> str:
     """Return the text of a UTF-8 file, without a byte order mark.
 
-    `~` is the home folder, and .gz is decompressed. Line ends are kept, so that the
-    digest of a text is the same on every system. Raises InputError for a file that
-    cannot be read or is not UTF-8.
+    `~` is the home folder, and .gz is decompressed. Line ends are not converted, so
+    that the digest of a text is the same on every system. Raises InputError for a file
+    that cannot be read or is not UTF-8.
     """
     path = Path(os.path.expanduser(path))
     try:
@@ -40,8 +40,8 @@ def read_text(path: str | Path) -> str:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return the content of a file, with .gz decompressed; raise InputError if it
-    cannot be read.
+    """Return the content of a file, decompressed if its name ends in .gz; raise
+    InputError if it cannot be read.
     """
     try:
         content = path.read_bytes()
@@ -74,7 +74,9 @@ def json_lines(path: str | Path) -> Iterator[tuple[int, Any]]:
 
 
 def plain_digits(number: float) -> str:
-    """Return a JSON number without an exponent, because 1e-07 is not valid LaTeX."""
+    """Return a number as text without an exponent, because answers are LaTeX, in which
+    1e-07 is no number.
+    """
     return f"{Decimal(str(number)):f}"
 
 
@@ -121,7 +123,7 @@ def write_json(path: str | Path, value: object) -> None:
 def write_atomically(path: Path, content: bytes | memoryview) -> None:
     """Write the content, replacing the file atomically; create its folder if needed.
 
-    The file has its old or its new content, never a part of it. Raises InputError if it
+    At any time, the file has its complete old or new content. Raises InputError if it
     cannot be written.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -140,12 +142,12 @@ def write_atomically(path: Path, content: bytes | memoryview) -> None:
 
 
 def complete_folder(folder: Path, fill: Callable[[Path], object]) -> Path:
-    """Return a folder of the cache, filled if it does not exist yet.
+    """Return `folder`, which is in the cache, after filling it if it does not exist.
 
-    `fill` writes into a partial folder, which is renamed when it is complete. So
-    `folder` is complete or absent, even if a process is killed. Only one process fills
-    it at a time, and it may continue the work of a killed one. Raises InputError if the
-    cache cannot be written.
+    `fill` receives a partial folder, into which it writes, and which is renamed when it
+    returns. So `folder` is complete or absent, even if a process is killed. Only one
+    process fills it at a time. The partial folder may have files of a killed process,
+    which `fill` may keep. Raises InputError if the cache cannot be written.
     """
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)

@@ -1,12 +1,13 @@
-"""A folder of rows that grows line by line, so that a run can be stopped anywhere and
+"""Store the rows of a run line by line, so that it can be stopped at any time and
 resumed.
 
     with open_store(folder, settings, file="scores.jsonl") as store:
         store.fill(wanted, make, name, "score")  # computes and stores missing rows
     rows = read(folder / "scores.jsonl")
 
-`run.json` holds the settings that all rows share; the other file has one row per line.
-Only one run at a time writes a file, which flock ensures on local disks.
+A row is a dict with a unique text under "key". In the folder, `run.json` has the
+settings that all rows share, and a JSONL file has one row per line. Only one run at a
+time writes a file, which flock ensures on local disks.
 """
 
 import contextlib
@@ -35,10 +36,10 @@ from lib.files.atomic import read_bytes, write_json
 
 RUN = "run.json"
 ADVICE = "use another folder, or delete this one"
-# Rows that are finished in parallel, so that a slow one does not delay the others.
-FINISHED_AT_ONCE = 4
-# Errors of a disk without locks, and the message for them.
-LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
+# Threads that turn results into rows, so that a slow one does not delay the others.
+FINISHING_THREADS = 4
+# Error numbers of a disk without file locks, and the message for them.
+LOCK_ERRORS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 NO_LOCKS = (
     "this disk has no file locks: write to another one, with --out or a copy there"
 )
@@ -55,12 +56,15 @@ def open_store(
     *,
     file: str,
 ) -> Iterator["Store"]:
-    """Yield the store of a folder, new or resumed, with exclusive access to its file
-    until the block ends; another run waits.
+    """Yield the store of a folder, which is created or continued.
 
-    Shard (i, n) has a separate file, so that the jobs of an array need no lock across
-    machines. Raises InputError for a folder that cannot be written, has other settings,
-    or is damaged other than by a half-written last line.
+    settings: what all rows have in common; an existing folder must have been made with
+    the same. environment: recorded with them in `run.json`, but not compared. shard:
+    (i, n), the part of a job array; each has a separate file, because locks do not work
+    across machines. file: name of the JSONL file. Until the block ends, another run
+    that opens the same file waits. Raises InputError for a folder that cannot be
+    written or was made with other settings, and for a damaged file, but removes a
+    half-written last line.
     """
     path = Path(folder) / file
     if shard != (1, 1):
@@ -89,12 +93,12 @@ def write_errors(path: Path) -> Iterator[None]:
             raise InputError(
                 f"disk full at {path}: nothing lost; free space and run again"
             ) from error
-        reason = NO_LOCKS if error.errno in LOCKS else error.strerror
+        reason = NO_LOCKS if error.errno in LOCK_ERRORS else error.strerror
         raise InputError(f"cannot write results to {path.parent}: {reason}") from error
 
 
 def _lock(stream: BinaryIO, path: Path) -> None:
-    """Lock a file, and report if another run has to end first."""
+    """Lock a file; if another run has locked it, say so and wait until that ends."""
     try:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -103,22 +107,26 @@ def _lock(stream: BinaryIO, path: Path) -> None:
 
 
 def _repaired_rows(stream: BinaryIO, path: Path) -> dict[str, dict]:
-    """Return the rows of a file that nobody else writes, and remove what a killed
-    writer left at its end.
+    """Return the rows of a locked file by key, and repair the end of the file.
+
+    A half-written last line is removed, and a complete one without a line end gets it.
     """
     data = path.read_bytes()
-    whole = _complete_lines(data)
-    rows = _rows_of_lines(whole, path)
-    if len(whole) < len(data):
-        os.ftruncate(stream.fileno(), len(whole))
+    lines = _complete_lines(data)
+    rows = _rows_of_lines(lines, path)
+    if len(lines) < len(data):
+        os.ftruncate(stream.fileno(), len(lines))
         print(f"repaired: dropped a half-written last line of {path}", file=sys.stderr)
-    elif whole != data:
+    elif lines != data:
         os.write(stream.fileno(), b"\n")
     return rows
 
 
 class Store:
-    """The rows of one run: `rows` by key, in the file's order; `append` adds one."""
+    """The rows of an open file: `rows` by key, in the file's order; `append` adds one.
+
+    Other shards of the same run have further rows in other files.
+    """
 
     def __init__(self, path: Path, descriptor: int, rows: dict[str, dict]):
         self.path = path
@@ -128,8 +136,10 @@ class Store:
         self._writable = True
 
     def append(self, row: dict) -> None:
-        """Write a row with a key, unless the key exists; raise InputError if that
-        fails. The next run removes a partly written line.
+        """Write a row, unless its key exists.
+
+        Raises InputError if that fails. A partly written line stays in the file until
+        the next run removes it.
         """
         line = json.dumps(row).encode() + b"\n"
         if row["key"] in self.rows:
@@ -138,22 +148,25 @@ class Store:
             # A full disk raises an error only in the next call.
             if os.write(self._file, line) < len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        self.rows[row["key"]] = json.loads(line)  # as it is read later
+        # The row as it will be read: JSON turns tuples into lists.
+        self.rows[row["key"]] = json.loads(line)
 
     def rows_of_all_shards(self) -> dict[str, dict]:
-        """Return the rows of all shards so far, by key."""
+        """Return the rows that all shards have stored so far, by key."""
         stem = self.path.name.split("-")[0].removesuffix(".jsonl")
         others = set(self.path.parent.glob(f"{stem}*.jsonl")) - {self.path}
         rows = {row["key"]: row for row in read(*sorted(others))}
         return rows | self.rows
 
     def missing(self, wanted: Mapping[str, Wanted]) -> dict[str, Wanted]:
-        """Return the wanted rows that no shard has."""
+        """Return the part of `wanted`, by key, whose rows no shard has."""
         known = self.rows_of_all_shards()
         return {key: item for key, item in wanted.items() if key not in known}
 
     def copy_missing(self, wanted: Collection[str], rows: Iterable[dict]) -> None:
-        """Write the wanted rows that no shard has from the given rows."""
+        """Append those of the given rows whose keys are wanted and that no shard
+        has.
+        """
         missing = set(wanted) - self.rows_of_all_shards().keys()
         for row in rows:
             if row["key"] in missing:
@@ -167,10 +180,13 @@ class Store:
         unit: str,
         finish: Callable[[Made], dict] | None = None,
     ) -> int:
-        """Make the wanted rows that no shard has, store each as soon as it is made (one
-        unit of a progress bar), and return how many could not be made.
+        """Compute the wanted rows that no shard has, store each as soon as it is ready,
+        and return how many are still missing.
 
-        `finish` turns a result into its row, while the next ones are made.
+        wanted: the inputs of the rows by key. make: yields a result for each of the
+        inputs that it receives, in any order; it may leave some out. finish: turns a
+        result into a row, in a thread, while `make` computes the next ones; None: the
+        results are rows. name, unit: of the progress bar, in which a row is one unit.
         """
         missing = self.missing(wanted)
         if not missing:
@@ -180,7 +196,8 @@ class Store:
 
         def keep(row: dict) -> None:
             with self._writing:
-                # Nothing may be written after a half-written line.
+                # After a failed append the file may end in a half-written line, to
+                # which no other row may be appended.
                 if self._writable:
                     self._writable = False
                     self.append(row)
@@ -189,7 +206,7 @@ class Store:
 
         with bar, contextlib.closing(make(missing)) as made:
             if finish:
-                _in_threads(made, lambda one: keep(finish(one)))
+                _in_threads(made, lambda result: keep(finish(result)))
             else:
                 for row in made:
                     keep(cast(dict, row))
@@ -197,15 +214,15 @@ class Store:
 
 
 def _in_threads(made: Iterable[Made], work: Callable[[Made], None]) -> None:
-    """Process results in threads, while the next ones are made.
+    """Call `work` with each result in threads, while the next results are computed.
 
-    Work that has begun is finished even if the making is interrupted. An exception of
-    the work is raised with the next result.
+    Calls that were submitted are finished even if the computation is interrupted. An
+    exception of a call is raised when a later result arrives, or at the end.
     """
-    with ThreadPoolExecutor(FINISHED_AT_ONCE) as threads:
+    with ThreadPoolExecutor(FINISHING_THREADS) as threads:
         waiting: deque[Future[None]] = deque()
-        for one in made:
-            waiting.append(threads.submit(work, one))
+        for result in made:
+            waiting.append(threads.submit(work, result))
             while waiting and waiting[0].done():
                 waiting.popleft().result()
         for future in waiting:
@@ -213,7 +230,10 @@ def _in_threads(made: Iterable[Made], work: Callable[[Made], None]) -> None:
 
 
 def _complete_lines(data: bytes) -> bytes:
-    """Drop a half-written last line; add a missing line end."""
+    """Return the content of a JSONL file without a half-written last line.
+
+    A last line that is valid JSON is complete, and gets a line end if it has none.
+    """
     end = data.rfind(b"\n") + 1
     with contextlib.suppress(ValueError, RecursionError):
         json.loads(data[end:])
@@ -221,12 +241,13 @@ def _complete_lines(data: bytes) -> bytes:
     return data[:end]
 
 
-def _rows_of_lines(whole: bytes, path: Path) -> dict[str, dict]:
-    """Return the rows of complete lines by key, the first of each. Blank lines are
-    skipped; an InputError names an invalid line.
+def _rows_of_lines(lines: bytes, path: Path) -> dict[str, dict]:
+    """Return the rows of complete lines by key; of rows with the same key, the first.
+
+    Blank lines are skipped. Raises InputError that names an invalid line.
     """
     rows: dict[str, dict] = {}
-    for number, line in enumerate(whole.split(b"\n")[:-1], 1):
+    for number, line in enumerate(lines.split(b"\n")[:-1], 1):
         if not line.strip():
             continue
         try:
@@ -244,23 +265,22 @@ def _rows_of_lines(whole: bytes, path: Path) -> dict[str, dict]:
 
 
 def read(*files: str | Path) -> list[dict]:
-    """Return the rows of JSONL files (also .gz), the first of each key; raise
-    InputError that names an invalid line.
+    """Return the rows of JSONL files (also .gz); of rows with the same key, the first.
 
-    A last line without a line end is ignored: its writer is still writing it, or was
-    killed.
+    A half-written last line is ignored, because a run may still be writing it. Raises
+    InputError that names an invalid line.
     """
     rows: dict[str, dict] = {}
     for path in map(Path, files):
-        whole = _complete_lines(read_bytes(path))
-        for key, row in _rows_of_lines(whole, path).items():
+        lines = _complete_lines(read_bytes(path))
+        for key, row in _rows_of_lines(lines, path).items():
             rows.setdefault(key, row)
     return list(rows.values())
 
 
 def require_same_settings(folder: Path, settings: dict) -> None:
-    """Raise InputError for the first setting that differs from those of an existing
-    folder.
+    """Raise InputError if a folder was made with other settings; the message names the
+    first difference. A folder without `run.json` is accepted.
     """
     if (folder / RUN).exists():
         difference = first_difference(read_settings(folder), settings)
@@ -270,10 +290,10 @@ def require_same_settings(folder: Path, settings: dict) -> None:
 
 def first_difference(before: dict, now: dict) -> str:
     """Return the first setting that differs, as `name = old, not new`; "" for none."""
-    was = _flat(before)
+    old = _flat(before)
     new = _flat(now)
-    for name in was | new:
-        old_value = was.get(name, "(absent)")
+    for name in old | new:
+        old_value = old.get(name, "(absent)")
         new_value = new.get(name, "(absent)")
         if old_value != new_value:
             return f"{name} = {old_value}, not {new_value}"
@@ -281,7 +301,7 @@ def first_difference(before: dict, now: dict) -> str:
 
 
 def _flat(settings: dict, prefix: str = "") -> dict[str, str]:
-    """Return settings as JSON by name; those of a group as group.name."""
+    """Return each setting as JSON by its name, which is group.name in a group."""
     flat = {}
     for name, value in settings.items():
         if isinstance(value, dict):

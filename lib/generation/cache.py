@@ -17,8 +17,9 @@ from lib.attention.function import device_of, layers_without_attention, on_devic
 from lib.errors import InputError
 from lib.prompts.batches import pad
 
-# A common prefix of prompts is computed in a separate forward pass if this saves so many
-# tokens. On a GPU, a pass of a few tokens takes as long as one of about a thousand.
+# A common prefix of prompts is computed in a separate forward pass if this saves at
+# least so many tokens. On a GPU, a pass of a few tokens takes as long as one of about a
+# thousand.
 MIN_SAVED_TOKENS = {"cpu": 1, "cuda": 1024}
 
 

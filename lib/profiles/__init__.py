@@ -1,12 +1,13 @@
 """The settings of a run: a validated `Profile`, its overrides, and its folders.
 
-    run = profile_with_overrides("demo", limit=3)  # of data/profiles, with an override
-    check(run)                          # refuses a profile that cannot run
-    run.results, run.figures            # its folders
+run = profile_with_overrides("demo", limit=3)  # data/profiles/demo.yaml, changed
+check(run)                                     # raises InputError if it cannot run
+run.results, run.figures                       # its folders
 
-`sections` are the parts of a profile, `profile` reads and checks one, `overrides`
-changes it and checks the parameters of notebooks, and `command_options`
-has the options of the command line.
+sections         the sections of a profile, with their fields and defaults
+profile          reads a profile and checks that it can run
+overrides        changes a profile, and checks the parameters of notebooks
+command_options  the options of the command line
 """
 
 from lib.profiles.overrides import (

@@ -1,8 +1,9 @@
-"""The options of the command line, as pydantic models: build a parser from them, and
-models from the typed options.
+"""Build the parser of the command line from pydantic models, and the models from the
+options that a user typed.
 
-A command is a function whose annotations name such models, or those of a profile. Their
-fields are its options, and their descriptions the help.
+A command is a function whose parameters are annotated with such models, those of this
+module or of a profile. The fields of the models become its options, and their
+descriptions its help.
 
     options = vars(parser_of([evaluate, grade], "python -m lib", "...").parse_args())
     run = options["run"]  # the command
@@ -23,9 +24,9 @@ from lib.errors import InputError, Settings, validated
 from lib.profiles.sections import VARIATIONS
 
 Command = Callable[..., None]
-# Fields that only a profile can have: lists and sections.
+# Fields that are no options: lists that a command line cannot express, and sections.
 ONLY_IN_PROFILES = ("levels", "examples", *VARIATIONS)
-# A shell leaves --out=~/runs as it is.
+# A path whose ~ is expanded, because a shell does not expand it in --out=~/runs.
 AnyPath = Annotated[Path, AfterValidator(lambda path: Path(os.path.expanduser(path)))]
 
 
@@ -37,7 +38,7 @@ class NotebookOptions(Settings):
 
 
 class RunOptions(Settings):
-    """The folder of a single run, and the seed of its draws."""
+    """The folder of a run without a profile, and the seed of its random draws."""
 
     out: AnyPath = Field(
         description="folder for completions.jsonl or scores.jsonl; a run that is"
@@ -52,7 +53,8 @@ class EvaluateOptions(RunOptions):
     """The options of `evaluate` in addition to the fields of Accuracy."""
 
     shard: str = Field(
-        "1/1", description="i/n: the i-th of n equal parts, for job arrays"
+        "1/1",
+        description="i/n: complete only the i-th of n equal parts, for job arrays",
     )
 
 
@@ -61,15 +63,15 @@ class LikelihoodOptions(RunOptions):
 
     answers: AnyPath | None = Field(
         None,
-        description="folder of sampled answers, which are scored instead of solutions"
-        " at the temperature they were drawn with",
+        description="folder of a run of `evaluate` whose sampled answers are scored"
+        " instead of the reference solutions, at the temperature of that run",
     )
 
 
 class GradeOptions(Settings):
-    """The file to grade, and its fields."""
+    """The file to grade, and the names of its fields."""
 
-    file: AnyPath = Field(description="JSONL, a row per completion")
+    file: AnyPath = Field(description="JSONL file with a row per completion")
     answer: str = Field(
         "answer", description="field of the gold answer, LaTeX: doc.answer of lm-eval"
     )
@@ -86,8 +88,10 @@ class Parser(argparse.ArgumentParser):
 
 
 def parser_of(commands: Sequence[Command], program: str, description: str) -> Parser:
-    """Return the parser of some commands; it returns the typed options, and the command
-    as `run`.
+    """Return the parser of some commands.
+
+    Its namespace has the options that were typed, as text, and the function of the
+    command as `run`. Options that were not typed are absent.
     """
     top = Parser(prog=program, description=description)
     by_name = top.add_subparsers(required=True, metavar="command")
@@ -110,18 +114,18 @@ def parser_of(commands: Sequence[Command], program: str, description: str) -> Pa
 
 
 def arguments_of(run: Command, options: dict[str, Any]) -> list[BaseModel]:
-    """Return the models that a command takes, built from the typed options.
+    """Return the arguments of a command: its models, built from the typed options.
 
-    Raises InputError for options that cannot be used.
+    Raises InputError for an option whose value is invalid.
     """
     models = []
     for model in _models(run):
-        own = {
+        values = {
             name: _value(name, field, options[name])
             for name, field in model.model_fields.items()
             if name in options
         }
-        models.append(validated(model, own, "options", strict=False))
+        models.append(validated(model, values, "options", strict=False))
     return models
 
 
@@ -143,7 +147,7 @@ def _add_option(command: Parser, name: str, field: FieldInfo) -> None:
     elif field.annotation is bool:
         command.add_argument(_flag(name), dest=name, action="store_true", help=text)
     else:
-        # Several models would need several folders.
+        # A single run has one model, because it has one folder.
         flag = "--model" if name == "models" else _flag(name)
         command.add_argument(flag, dest=name, required=field.is_required(), help=text)
 
@@ -153,8 +157,9 @@ def _flag(name: str) -> str:
 
 
 def _value(name: str, field: FieldInfo, typed: Any) -> Any:
-    """Return the value of a field for the typed text; the model converts numbers and
-    names.
+    """Return the typed text as the value of a field: as a list if the field is one.
+
+    Validation converts numbers later. Raises InputError for an empty text.
     """
     if typed == "":
         raise InputError(f"options: {name}: must not be empty")

@@ -1,8 +1,8 @@
 """Override a profile from a notebook or the command line, and validate notebooks'
 parameters.
 
-A run may differ from its profile in model, number of problems, dtype, engine, workers
-and name.
+A run may differ from its profile in the model, the number of problems, the dtype, the
+engine, the number of workers and the name.
 """
 
 import ast
@@ -36,16 +36,18 @@ class Overrides(Settings):
     """A profile's name, and the settings that override it; None: not overridden."""
 
     profile: str = Field(
-        "demo", description="a file of data/profiles, or a path to one"
+        "demo", description="name of a file of data/profiles, or the path to a profile"
     )
     model: NameOrPath | None = Field(
         None,
-        description="this model everywhere: one name, hub id, folder or .gguf file",
+        description="only this model in all sections: a name, hub id, folder or .gguf"
+        " file",
     )
     limit: PositiveInt | None = Field(None, description=LIMIT)
     name: str | None = Field(
         None,
-        description="of the folders in results and figures, instead of one derived",
+        description="name of the folders in results and figures, instead of one that"
+        " is derived from the changes",
     )
     dtype: Dtype | None = Field(None, description=DTYPE)
     engine: Engine | None = Field(None, description=ENGINE)
@@ -53,7 +55,9 @@ class Overrides(Settings):
 
 
 class PromptParameters(Settings):
-    """The parameters of notebook 00, which measures one prompt."""
+    """The parameters of notebook 00, which measures one prompt; `filler` is the text
+    that is inserted.
+    """
 
     model: str
     problem: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
@@ -68,10 +72,11 @@ def require_known_parameters(cells: Sequence[str]) -> None:
     Papermill only warns about a misspelt name, and the notebook would then run with
     its default settings.
 
-    cells: the sources of the cells run so far (IPython's `In`). The last one calls this
-    function; before it come the parameters and the cell that papermill inserted.
+    cells: the sources of the cells that have run (IPython's `In`). The last one calls
+    this function. Before it come the notebook's parameters and, if papermill runs it,
+    the cell that papermill inserted.
     """
-    # The empty cells are for nbval, which keeps no history of the cells.
+    # nbval keeps no history of the cells, so empty ones stand in for those missing.
     *_, declared, injected, _ = ["", "", *cells]
     if injected.startswith(INJECTED):
         known = _assigned(declared)
@@ -102,11 +107,12 @@ def profile_with_overrides(
 ) -> Profile:
     """Return a profile with the overrides of a notebook or the command line.
 
-    An override changes the profile's name, and with it the folders of results and
-    figures, so that committed results stay unchanged. The new name is `name`, or else
-    <profile>-<digest of the overrides>. Paths are relative to the current folder.
-    execution: dtype, engine and workers. The number of workers does not change any
-    result, so it does not change the name either. Raises InputError.
+    profile, model, limit, name: as in `Overrides`. execution: dtype, engine and
+    workers. An override changes the profile's name, and with it the folders of results
+    and figures, so that committed results stay unchanged. The new name is `name`, or
+    else <profile>-<digest of the overrides>. The number of workers changes no result,
+    so it does not change the name either. Paths are relative to the current folder.
+    Raises InputError for an unknown profile or model, and for an invalid value.
     """
     values = execution | {
         "profile": profile,
@@ -120,7 +126,7 @@ def profile_with_overrides(
     content = base.model_dump()
     layers = inf
     if model := changes.get("model"):
-        # data/models.yaml has the number of layers, so its models need no hub.
+        # The hub need not be reached for models whose layers data/models.yaml has.
         layers = resolve(model).layers or source_with_config(model).layers or inf
     for part, section in (content | content["accuracy"]).items():
         if isinstance(section, dict):
@@ -130,7 +136,7 @@ def profile_with_overrides(
     if changes:
         content["name"] = _run_name(base, **changes)
         content["larger"] = None
-        # A subset of the profile's problems and models reuses the profile's results.
+        # A run of fewer problems or models reuses the profile's results.
         is_subset = changes.keys() <= {"limit", "model", "name"}
         if is_subset and changes.get("model", base.models[0]) in base.models:
             content["larger"] = (base.larger or base).model_dump(exclude={"larger"})
@@ -140,11 +146,12 @@ def profile_with_overrides(
 def _override_section(
     part: str, section: dict[str, Any], changes: dict[str, Any], layers: float
 ) -> None:
-    """Replace those fields of a profile's section that are overridden.
+    """Replace the fields of one section of a profile (`part` is its name) that are
+    overridden.
 
-    layers: the number of layers of the overriding model, inf without one. Conditions
-    and layers beyond it are dropped. Figures keep the heads that the profile names for
-    this model.
+    layers: the number of layers of the overriding model; inf without one. Conditions
+    that name a deeper layer are dropped, and no deeper layer is measured. Figures keep
+    only the heads that the profile names for this model.
     """
     model = changes.get("model")
     if model and "models" in section:
@@ -160,17 +167,19 @@ def _override_section(
             if parse_condition(text).deepest <= layers
         ]
     if "limit" in section and "limit" in changes:
-        # A part of fewer problems than the others keeps its smaller limit.
+        # A smaller run keeps its limit if that is lower than the override.
         maximum = section["limit"] if part in VARIATIONS else None
         section["limit"] = min(changes["limit"], maximum or changes["limit"])
-    # Log-likelihoods stay in float32, because hundredths of a nat matter.
+    # The dtype of log-likelihoods cannot be overridden, because hundredths of a nat
+    # matter.
     if part in ("attention", "accuracy"):
         for field in section.keys() & {"dtype", "engine", "workers"}:
             section[field] = changes.get(field, section[field])
 
 
 def _run_name(base: Profile, name: str | None = None, **changes: Any) -> str:
-    """Return the given name of an overridden profile, or one derived from the changes.
+    """Return the name of an overridden profile: `name`, or one that is derived from the
+    changes.
 
     Raises InputError for the name of a profile in data/profiles.
     """

@@ -1,4 +1,4 @@
-"""A profile: all settings of a run, read from a YAML file and checked before any
+"""Read a profile, which has all settings of a run, and check that it can run before any
 weights are read.
 """
 
@@ -37,9 +37,9 @@ class Profile(Settings):
 
     name: str = Field(
         pattern=FOLDER_NAME,
-        description="of the profile and of its folders in results and figures",
+        description="name of the profile and of its folders in results and figures",
     )
-    description: str = Field(description="one line that says what the profile is for")
+    description: str = Field(description="the purpose of the profile, in one line")
     seed: NonNegativeInt = Field(
         0, description="random draws repeat with the same seed"
     )
@@ -47,21 +47,23 @@ class Profile(Settings):
     attention: Attention
     accuracy: Accuracy
     likelihood: Likelihood | None = Field(
-        None, description="which reference solutions are scored; none if null"
+        None, description="the scoring of reference solutions; none if null"
     )
     ablations: Likelihood | None = Field(
         None,
-        description="as likelihood, under conditions that separate length, visible"
-        " tokens and layers; next_token must be true; none if null",
+        description="a second section with the fields of likelihood, under conditions"
+        " that separate length, visible tokens and layers; next_token must be true;"
+        " none if null",
     )
     pass_rates: PassRates | None = Field(
-        None, description="which answers are drawn, scored and weighted; none if null"
+        None,
+        description="the sampling of answers for importance weighting; none if null",
     )
 
     larger: "Profile | None" = Field(
         None,
-        description="the profile of which this run takes fewer problems or models, and"
-        " whose results it uses; none if null",
+        description="the profile whose results this run reuses, because it has only a"
+        " part of that profile's problems or models; set by overrides",
     )
 
     @field_validator("ablations")
@@ -73,7 +75,10 @@ class Profile(Settings):
 
     @property
     def parts(self) -> dict[str, Any]:
-        """The settings of each part that is answered or scored, by its name."""
+        """The settings of each part of the run that generates answers or scores texts,
+        by the part's name: main, VARIATIONS, likelihood, ablations, draws and
+        draw_scores, as far as the profile has them.
+        """
         parts: dict[str, Any] = {"main": self.accuracy, **self.accuracy.variations}
         if self.likelihood:
             parts["likelihood"] = self.likelihood
@@ -97,18 +102,21 @@ class Profile(Settings):
 
     @property
     def models(self) -> list[str]:
-        """The models that are measured, answered or scored, each once."""
+        """The models of all sections, as the profile writes them, each once."""
         sections = [self.attention, *self.parts.values()]
         specs = [spec for section in sections for spec in section.models]
         return list(dict.fromkeys(specs))
 
     @property
     def results(self) -> Path:
+        """The folder into which a run of the profile writes its results."""
         return paths.RESULTS / self.name
 
     @property
     def shipped_results(self) -> Path:
-        """The folder in which the repository stores a shipped profile's results."""
+        """The folder in which the repository would have results for the profile, or for
+        the larger profile that this run is a part of.
+        """
         return paths.DATA / (self.larger or self).name
 
     @property
@@ -117,9 +125,8 @@ class Profile(Settings):
 
     @property
     def options(self) -> str:
-        """The command-line options that select this profile.
-
-        They give its name, or the file that records its run.
+        """The command-line options that select this profile, for messages: with its
+        name, or with the file that records its run.
         """
         if self.name in profile_names():
             return f"--profile {self.name}"
@@ -129,46 +136,51 @@ class Profile(Settings):
         return "with the same options"
 
     def measurements_folder(self, model: str) -> Path:
-        """Return the folder of measurements made here on a model."""
+        """Return the folder in `results` with a run's measurements of a model."""
         return self.results / "measured" / file_name(model)
 
     def shipped_measurements(self, model: str) -> Path:
-        """Return the file in which the repository may store a model's measurements."""
+        """Return the file in which the repository would have a model's measurements."""
         return self.shipped_results / f"{file_name(model)}.nc"
 
     def uses_shipped(self, model: str) -> bool:
-        """Whether the repository has a model's measurements, and results/ has none."""
+        """Return whether the repository's measurements of a model are used: it has
+        them, they include all problems of this profile, and `results` has none.
+        """
         if self.measurements_folder(model).is_dir() or not self.is_within_larger:
             return False
         return self.shipped_measurements(model).is_file()
 
     @property
     def is_within_larger(self) -> bool:
-        """Whether the larger profile, if there is one, measures all of the problems."""
+        """Whether the larger profile, if there is one, measures all problems of this
+        one.
+        """
         larger = (self.larger or self).attention
         return is_within(self.attention.limit, larger.limit)
 
     @property
     def all_shipped(self) -> bool:
-        """Whether the repository has the measurements of all of its models."""
+        """Whether the repository's measurements are used for all models."""
         names = [resolve(spec).name for spec in self.attention.models]
         return all(self.uses_shipped(name) for name in names)
 
 
 def file_name(model: str) -> str:
-    """Return a model's name in a form that every file system accepts."""
+    """Return a model's name as a file name that every file system accepts."""
     return UNUSUAL_CHARACTERS.sub("-", model)
 
 
 def profile_names() -> list[str]:
-    """Return the names that `load_profile` accepts."""
+    """Return the names of the profiles in data/profiles."""
     return sorted(path.stem for path in paths.PROFILES.glob("*.yaml"))
 
 
 def load_profile(name_or_path: str | Path) -> Profile:
-    """Return the profile of data/profiles/NAME.yaml, or of a YAML file.
+    """Return the profile data/profiles/NAME.yaml, or that of another YAML file.
 
-    Paths in a file are relative to it. An InputError names the error.
+    Paths in a profile are relative to its file. Raises InputError for a file that does
+    not exist, for invalid fields, and for a name that another profile has.
     """
     name = str(name_or_path)
     shipped = profile_names()
@@ -179,32 +191,32 @@ def load_profile(name_or_path: str | Path) -> Profile:
     if path.suffix not in (".yaml", ".yml") or not path.is_file():
         raise unknown("profile", name, shipped, "choose from {}, or give a YAML file")
 
-    where = paths.relative_path(path)
+    file = paths.relative_path(path)
     content = read_yaml(path)
-    profile = validated(Profile, content, where, context=path.parent)
+    profile = validated(Profile, content, file, context=path.parent)
 
-    # Figures and results are written into a folder of this name, which must not be that
-    # of another profile.
+    # Results and figures are written into folders of this name, so no two profiles may
+    # have the same one.
     if path.parent == paths.PROFILES:
         if profile.name != path.stem:
             raise InputError(
-                f"{where}: name: must be {path.stem!r} like the file, not"
+                f"{file}: name: must be {path.stem!r} like the file, not"
                 f" {profile.name!r}"
             )
     elif profile.name in shipped:
         raise InputError(
-            f"{where}: name: {profile.name!r} is a profile of data/profiles, choose"
+            f"{file}: name: {profile.name!r} is a profile of data/profiles, choose"
             " another"
         )
     return profile
 
 
 def check(profile: Profile) -> None:
-    """Raise InputError if the problems or the models' configs show that a profile
-    cannot run.
+    """Raise InputError if a profile cannot run, as far as its problems and the configs
+    of its models show.
     """
     if profile.all_shipped:
-        # Nothing runs.
+        # Nothing is computed, so neither problems nor models are needed.
         return
     _require_distinct_names(profile.models)
     require_available(profile.models)
@@ -214,9 +226,10 @@ def check(profile: Profile) -> None:
             check_accuracy(section, profile.filler)
         else:
             _require_layers(section.conditions, section.models)
-    for asked in (profile.likelihood, profile.ablations):
-        if asked:
-            solved_problems(asked.problems, asked.limit, profile.seed)
+    for section in (profile.likelihood, profile.ablations):
+        if section:
+            # Raises InputError for a problem without a reference solution.
+            solved_problems(section.problems, section.limit, profile.seed)
 
 
 def _require_distinct_names(specs: Collection[str]) -> None:
@@ -226,13 +239,16 @@ def _require_distinct_names(specs: Collection[str]) -> None:
         name = resolve(spec).name
         if name in known:
             raise InputError(
-                f"{known[name]} and {spec} are both called {name}: give each a profile"
-                " of its own"
+                f"{known[name]} and {spec} are both called {name}: use a separate"
+                " profile for each"
             )
         known[name] = spec
 
 
 def _check_attention(attention: Attention) -> None:
+    """Raise InputError for an unknown example, and for a layer or head that a model
+    lacks.
+    """
     drawn_problem(attention.problems, attention.example)
     for spec in attention.models:
         deepest = Panel(model=spec, layer=attention.layers, head=1)
@@ -244,8 +260,8 @@ def _check_attention(attention: Attention) -> None:
 
 def _check_panel(figure: str, panel: Panel, known: Source) -> None:
     """Raise InputError if the model lacks a panel's layer or head."""
-    asked = ("layers", panel.layer, known.layers), ("heads", panel.head, known.heads)
-    for name, number, last in asked:
+    limits = ("layers", panel.layer, known.layers), ("heads", panel.head, known.heads)
+    for name, number, last in limits:
         if last and number > last:
             raise InputError(
                 f"{figure}: {known.spec} has {name} 1 to {last}, not {number}"
@@ -253,8 +269,8 @@ def _check_panel(figure: str, panel: Panel, known: Source) -> None:
 
 
 def check_accuracy(accuracy: Accuracy, filler: Filler) -> None:
-    """Raise InputError for problems that cannot be read, a model or layer that does not
-    exist, or a filler that is too long.
+    """Raise InputError for problems that cannot be read, for a model or layer that does
+    not exist, and for a condition that the model's context or the engine rules out.
     """
     load_problems(accuracy.problems, levels=accuracy.levels)
     _require_layers(accuracy.conditions, accuracy.models)
@@ -264,7 +280,7 @@ def check_accuracy(accuracy: Accuracy, filler: Filler) -> None:
 
 
 def _require_layers(conditions: Sequence[Condition], specs: Sequence[str]) -> None:
-    """Raise InputError for a condition with a layer that a model lacks."""
+    """Raise InputError for a condition that names a layer which a model lacks."""
     for condition, spec in product(conditions, specs):
         last = source_with_config(spec).layers
         if last and condition.deepest > last:
@@ -274,13 +290,16 @@ def _require_layers(conditions: Sequence[Condition], specs: Sequence[str]) -> No
 def _check_condition(
     condition: Condition, known: Source, accuracy: Accuracy, filler: Filler
 ) -> None:
-    room = known.context or inf
+    """Raise InputError if a model's context is too short for a condition, or if the
+    engine does not run it.
+    """
+    context = known.context or inf
     inserts = condition.inserted != "none"
     length = condition.filler(filler).length if inserts else 0
-    if max(length, accuracy.max_new_tokens) >= room:
+    if max(length, accuracy.max_new_tokens) >= context:
         tokens = f"{length} inserted and {accuracy.max_new_tokens} new tokens"
         raise InputError(
-            f"{condition}: {known.name} has room for {room} tokens, not for {tokens}"
+            f"{condition}: {known.name} has room for {context} tokens, not for {tokens}"
         )
     if condition.arm and accuracy.engine == "vllm":
         raise InputError(f"{condition}: engine vllm does not run ARM: use transformers")

@@ -1,4 +1,6 @@
-"""A profile's sections: what is measured, answered and scored, and how."""
+"""The sections of a profile: the settings of measurements of attention, of answers, of
+log-likelihoods and of importance-weighted pass rates.
+"""
 
 import os
 from typing import Annotated, Literal
@@ -22,22 +24,26 @@ from lib.prompts.conditions import (
     Format,
 )
 
-# Descriptions that several settings share, in the command line's help and documents.
-LIMIT = "a seeded sample of so many problems, stratified by level; all if null"
-DTYPE = "of the weights: float32, bfloat16, float16, or auto, which goes by the device"
-FORMAT = "of the prompt: plain, or chat where the model has a template"
+# Descriptions of fields that several sections have; the command line's help and
+# docs/profiles.md show them.
+LIMIT = "size of a seeded sample of the problems, stratified by level; all if null"
+DTYPE = (
+    "type of the weights: float32, bfloat16, float16, or auto: float32 on a CPU, else"
+    " bfloat16"
+)
+FORMAT = "format of the prompt: plain, or chat if the model has a chat template"
 ENGINE = (
-    "what generates: transformers, vllm, or auto, which is vllm where it is installed"
+    "the library that generates: transformers, vllm, or auto: vllm if it is installed"
     " for CUDA and no condition has ARM, else transformers"
 )
-WORKERS = "Ray processes with an engine each (docs/cluster.md); 0: none"
+WORKERS = "number of Ray processes, each with an engine (docs/cluster.md); 0: none"
 CONDITIONS_HELP = (
     "none, mless, mful, random, question, letters; mless:25, mless@end; arm, mless+arm,"
     " arm:c=0.1:p1=95"
 )
 # The conditions under which answers are sampled for weighting.
 SAMPLING_CONDITIONS = ("none", "mless")
-# The fields of Accuracy that are a Variation.
+# The fields of Accuracy that hold a Variation: smaller runs besides the main one.
 VARIATIONS = (
     "fillers",
     "sampling",
@@ -46,16 +52,18 @@ VARIATIONS = (
     "comparisons",
     "direct",
 )
-# Settings of an answer without reasoning.
+# Settings under which a model answers without reasoning.
 WITHOUT_REASONING = {"max_new_tokens": 0, "elicit": True}
 Engine = Literal["transformers", "vllm", "auto"]
-# The figures of single heads.
+# The figures of the paper that show single heads.
 Figure = Literal["fig09", "fig10", "fig11", "fig13", "fig18"]
 
 
 def _absolute(text: str, info: ValidationInfo) -> str:
-    """Return a path as an absolute one, relative to the folder in the validation's
-    context; a text that is no file there is a name.
+    """Return the absolute path of a file or folder that exists; another text, which is
+    a name, is returned unchanged.
+
+    Paths are relative to the folder in the context of the validation (`info`).
     """
     names = {"demo", "embedded", "math500", *known_models()}
     if info.context is None or text in names:
@@ -65,23 +73,25 @@ def _absolute(text: str, info: ValidationInfo) -> str:
 
 
 def _require_text_mode(condition: Condition) -> Condition:
-    """Refuse a mode of ARM that would change a text while it is scored."""
+    """Return a condition unchanged; raise ValueError if its ARM has the mode code,
+    which would change the text that is scored.
+    """
     if condition.arm and condition.arm.mode != "text":
         raise ValueError(
-            f"{condition}: likelihoods take ARM in mode text, which leaves the scored"
-            " text alone"
+            f"{condition}: log-likelihoods require ARM's mode text, which does not"
+            " change the scored text"
         )
     return condition
 
 
-# A condition under which a text may be scored.
+# A condition under which the log-likelihood of a text can be measured.
 ScoredCondition = Annotated[ConditionField, AfterValidator(_require_text_mode)]
-# A name, or a file or folder.
+# The name of a model or of a set of problems, or an absolute path.
 NameOrPath = Annotated[str, AfterValidator(_absolute)]
 
 
 class Panel(Settings):
-    """One head of one layer of one model; both count from 1."""
+    """One head of a model, shown in a figure; layers and heads count from 1."""
 
     model: NameOrPath
     layer: PositiveInt
@@ -89,7 +99,7 @@ class Panel(Settings):
 
 
 class Section(Settings):
-    """The fields that sections share: the models, the problems, and the prompt."""
+    """The fields that all sections have: models, problems, prompt format and dtype."""
 
     models: list[NameOrPath] = Field(
         min_length=1,
@@ -104,22 +114,28 @@ class Section(Settings):
 
 
 class Attention(Section):
-    """The first layers that are loaded and measured, and the heads that are drawn."""
+    """The measurement of attention: the first layers that are loaded and measured, and
+    the heads that figures show.
+    """
 
-    layers: PositiveInt = Field(3, description="how many first layers are loaded")
+    layers: PositiveInt = Field(
+        3, description="number of first layers that are loaded and measured"
+    )
     format: Format = Field("plain", description=FORMAT)
     map_problems: PositiveInt | None = Field(
-        None, description="how many problems go through all layers; none if null"
+        None,
+        description="number of problems for which all layers are measured; none if"
+        " null",
     )
     example: str | None = Field(
         None,
-        description="id of the problem that the figures draw; the sample's first if"
-        " null",
+        description="id of the problem that figures show; the first one of the sample"
+        " if null",
     )
     panels: dict[Figure, list[Panel]] = Field(
         {},
-        description="model, layer and head of a curve; else first or last heads of the"
-        " first model",
+        description="by figure, a list of model, layer and head; without them, first"
+        " or last heads of the first model",
     )
 
     @model_validator(mode="after")
@@ -135,13 +151,23 @@ class Attention(Section):
 
 
 class Variation(Settings):
-    """A second, smaller run that differs from `accuracy` in these settings."""
+    """A smaller run besides the main one of `accuracy`.
+
+    All fields of `accuracy` that this class lacks, such as models, are the same. A
+    field of this class that is not set has its default here, not accuracy's value.
+    """
 
     limit: PositiveInt | None = Field(None, description=LIMIT)
     conditions: list[AnsweredField]
-    temperature: float = Field(0.0, ge=0, description="0 is greedy")
+    temperature: float = Field(
+        0.0, ge=0, description="sampling temperature; 0: greedy decoding"
+    )
     top_p: float = Field(
-        1.0, gt=0, le=1, description="share of the probability to draw from"
+        1.0,
+        gt=0,
+        le=1,
+        description="tokens are drawn from the most probable ones, which together have"
+        " this probability",
     )
     samples: int = Field(
         1, ge=1, le=10_000, description="answers per problem and condition"
@@ -149,74 +175,84 @@ class Variation(Settings):
 
 
 class Direct(Variation):
-    """Answers without reasoning, with a separate list of models."""
+    """A run of answers without reasoning, with a separate list of models."""
 
     models: list[NameOrPath] = Field(
-        min_length=1, description="as in accuracy, of answers without reasoning alone"
+        min_length=1, description="the models that answer without reasoning"
     )
 
 
 class Accuracy(Variation, Section):
-    """The conditions under which models answer, and their decoding."""
+    """The generation of answers: conditions, decoding, engine, and the smaller runs."""
 
     levels: list[NonNegativeInt] | None = Field(
-        None, description="only problems of these levels; of all if null"
+        None, description="the levels of the problems; all if null"
     )
     examples: list[Example] = Field(
-        [], description="worked problems that are shown first, in chat form"
+        [],
+        description="worked examples (problem, solution) that precede the problem as"
+        " turns of the chat",
     )
     conditions: list[AnsweredField] = Field(
         ["none", "mless", "mful"], validate_default=True, description=CONDITIONS_HELP
     )
     max_new_tokens: NonNegativeInt = Field(
         1024,
-        description="an answer is cut after so many tokens; with elicit 0 is an answer"
-        " without reasoning",
+        description="token limit of an answer; 0 with elicit: an answer without"
+        " reasoning",
     )
-    elicit: bool = Field(False, description="ask for a boxed answer in a second step")
-    elicit_tokens: PositiveInt = Field(12, description="tokens of that second step")
+    elicit: bool = Field(
+        False,
+        description="if an answer has no box, append a text that asks for one and"
+        " continue",
+    )
+    elicit_tokens: PositiveInt = Field(
+        12, description="token limit of the continuation that elicit adds"
+    )
     batch_size: PositiveInt | None = Field(
-        64, description="prompts that are answered at once; as many as fit if null"
+        64,
+        description="number of prompts that run at once; as many as fit into memory if"
+        " null",
     )
     engine: Engine = Field("transformers", description=ENGINE)
     workers: NonNegativeInt = Field(0, description=WORKERS)
     gpus_per_worker: NonNegativeInt | None = Field(
         None,
-        description="of each worker, over which vllm spreads its model; 1 where there"
-        " is a GPU if null",
+        description="number of GPUs of each worker, over which vllm spreads the model;"
+        " if null, 1 on a machine with a GPU",
     )
     fillers: Variation | None = Field(
-        None, description="lengths, places and kinds of filler: Fig. 8, Tables 4 and 5"
+        None,
+        description="lengths, positions and kinds of filler: Fig. 8, Tables 4 and 5",
     )
     sampling: Variation | None = Field(
-        None, description="several samples: pass@k and diversity"
+        None, description="several samples per problem: pass@k and diversity"
     )
     interventions: Variation | None = Field(
-        None, description="ARM with and without the tokens: Tables 2 and 3"
+        None, description="ARM with and without slashes: Tables 2 and 3"
     )
     arm_map: Variation | None = Field(
-        None, description="ARM under other settings, in other layers: Fig. 12"
+        None, description="ARM with other settings and in other layers: Fig. 12"
     )
     comparisons: Variation | None = Field(
         None,
-        description="what a worked example and other known changes are worth",
+        description="the effect of a worked example and of other known changes",
     )
-    direct: Direct | None = Field(
-        None, description="answers without reasoning, elicited at once"
-    )
+    direct: Direct | None = Field(None, description="answers without reasoning")
 
     @property
     def variations(self) -> dict[str, "Accuracy"]:
-        """The settings of the requested smaller runs, by the names of VARIATIONS."""
+        """The settings of the smaller runs that the profile has, by the names of
+        VARIATIONS.
+        """
         shared = self.model_dump(exclude=set(VARIATIONS))
         runs = {}
         for part in VARIATIONS:
-            if changes := getattr(self, part):
-                own = changes.model_dump()
+            if variation := getattr(self, part):
+                changes = variation.model_dump()
                 if part == "direct":
-                    own |= WITHOUT_REASONING
-                where = f"accuracy.{part}"
-                runs[part] = validated(Accuracy, shared | own, where)
+                    changes |= WITHOUT_REASONING
+                runs[part] = validated(Accuracy, shared | changes, f"accuracy.{part}")
         return runs
 
     @model_validator(mode="after")
@@ -224,8 +260,8 @@ class Accuracy(Variation, Section):
         names = [str(condition) for condition in self.conditions]
         if names.count("none") != 1 or len(set(names)) != len(names):
             raise ValueError(
-                "conditions must hold 'none', the baseline of the others, and each only"
-                " once"
+                "conditions must include 'none', the baseline of the others, and each"
+                " condition only once"
             )
         if self.samples > 1 and self.temperature == 0:
             raise ValueError(
@@ -234,7 +270,8 @@ class Accuracy(Variation, Section):
             )
         if self.max_new_tokens == 0 and not self.elicit:
             raise ValueError(
-                "max_new_tokens is 0: nothing is answered unless elicit asks for it"
+                "max_new_tokens is 0, so nothing is answered: set elicit, or allow at"
+                " least 1 token"
             )
         if self.examples and self.format != "chat":
             raise ValueError("examples are turns of a chat: format must be chat")
@@ -248,7 +285,9 @@ class Accuracy(Variation, Section):
 
 
 class Likelihood(Section):
-    """Under which conditions gold solutions are scored."""
+    """The measurement of log-likelihoods: the conditions under which reference
+    solutions, or gold answers, are scored.
+    """
 
     conditions: list[ScoredCondition] = Field(
         ["none", "gap", "dilution", "mless"],
@@ -257,15 +296,17 @@ class Likelihood(Section):
         description=CONDITIONS_HELP + "; gap, dilution, layer-1-only, example, bare",
     )
     at_once: list[ScoredCondition] = Field(
-        [], description="where the gold answer is scored without its solution"
+        [],
+        description="conditions under which the gold answer is scored without its"
+        " solution",
     )
     max_solution_tokens: PositiveInt = Field(
-        512, description="a problem with a longer solution is left out"
+        512, description="problems with a longer reference solution are left out"
     )
     next_token: bool = Field(
         False,
-        description="score the entropy of the next token, and its divergence from"
-        " none, too",
+        description="also measure the entropy of the next token, and its divergence"
+        " from condition none",
     )
     dtype: Dtype = Field("float32", description=DTYPE)
 
@@ -279,30 +320,31 @@ class Likelihood(Section):
 
 
 class PassRates(Section):
-    """Which answers are drawn, and under which conditions they are scored, to be
-    weighted (`lib.evaluation.weighted_pass_rates`).
+    """The sampling of answers for importance weighting
+    (`lib.evaluation.weighted_pass_rates`): how answers are drawn, and the conditions
+    under which their log-likelihoods are measured.
     """
 
     conditions: list[ScoredCondition] = Field(
         [*SAMPLING_CONDITIONS, "hidden-from-layer-1"],
         validate_default=True,
-        description="under which each answer is scored; none and mless, under which"
-        " they are drawn, must be among them",
+        description="conditions under which each answer is scored; they must include"
+        " none and mless, under which the answers are drawn",
     )
     samples: int = Field(
         2,
         ge=2,
         le=10_000,
-        description="answers per problem under none, and as many under mless",
+        description="answers per problem under none, and equally many under mless",
     )
     temperature: float = Field(
-        0.6, gt=0, description="at which answers are drawn and scored"
+        0.6, gt=0, description="temperature at which answers are drawn and scored"
     )
-    max_new_tokens: PositiveInt = Field(
-        512, description="an answer is cut after so many tokens"
-    )
+    max_new_tokens: PositiveInt = Field(512, description="token limit of an answer")
     batch_size: PositiveInt | None = Field(
-        64, description="answers that are drawn at once; as many as fit if null"
+        64,
+        description="number of answers that are drawn at once; as many as fit into"
+        " memory if null",
     )
     dtype: Dtype = Field("float32", description=DTYPE)
 
@@ -315,8 +357,9 @@ class PassRates(Section):
         ]
         if missing:
             raise ValueError(
-                f"conditions must hold {' and '.join(missing)}: weights need how likely"
-                " an answer is under both conditions that it may be drawn under"
+                f"conditions must include {' and '.join(missing)}: importance weights"
+                " need the likelihood of an answer under both conditions under which"
+                " answers are drawn"
             )
         return self
 

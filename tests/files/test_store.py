@@ -175,7 +175,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch, refused):
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("number", store.LOCKS)
+@pytest.mark.parametrize("number", store.LOCK_ERRORS)
 def test_a_disk_without_locks_is_told_what_to_do(
     tmp_path, monkeypatch, number, refused
 ):
