@@ -1,4 +1,4 @@
-"""Axes, and every figure closed again."""
+"""Axes to draw on; every figure is closed after its test."""
 
 import matplotlib.pyplot as plt
 import pytest

@@ -1,5 +1,5 @@
-"""The cells of notebooks that draw by themselves, on made-up tables: what is drawn is
-what is kept.
+"""Notebook cells with drawing code of their own, on hand-made tables: the figure that
+they save shows the numbers of the table.
 """
 
 from textwrap import fill
@@ -13,15 +13,17 @@ from artists import table, texts
 
 from lib import figures, paths
 
-# What the cells before have imported and read.
-HELD = {"figures": figures, "plt": plt, "fill": fill}
-HELD |= {"run": None, "measured": None}
+# Names that earlier cells of the notebook define.
+DEFINED = {"figures": figures, "plt": plt, "fill": fill}
+DEFINED |= {"run": None, "measured": None}
 
 
 @pytest.fixture
 def draw(monkeypatch):
-    """Run the cells of a notebook that end by keeping a figure and begin with these
-    words, and return its axes.
+    """A function that runs the cells of a notebook that begin with these words, the
+    last of which saves a figure, and returns the figure's axes.
+
+    names: further names that earlier cells define.
     """
 
     def run(notebook, *beginnings, **names):
@@ -29,7 +31,7 @@ def draw(monkeypatch):
         monkeypatch.setattr(figures, "keep", lambda run, name, it, *_: kept.append(it))
         (path,) = paths.NOTEBOOKS.glob(f"{notebook}_*.ipynb")
         cells = [cell.source for cell in nbformat.read(path, as_version=4).cells]
-        names = HELD | names
+        names = DEFINED | names
         for beginning in beginnings:
             (source,) = [cell for cell in cells if cell.startswith(beginning)]
             exec(source, names)
@@ -40,7 +42,7 @@ def draw(monkeypatch):
 
 
 def found(*names, gives):
-    """Return a namespace whose functions of these names give a table."""
+    """Return a namespace in which functions of these names return a table."""
     return SimpleNamespace(**dict.fromkeys(names, lambda *args, **options: gives))
 
 
@@ -79,7 +81,7 @@ It d,m,too few,False
 """)
 
 
-def test_bars_are_the_accuracies_and_those_of_the_paper_are_hatched(draw):
+def test_bars_show_the_accuracies_and_those_of_the_paper_are_hatched(draw):
     bars, *_ = draw(
         "03",
         'names = {"none": "none", "mless": "slashes", "mful"',
@@ -97,7 +99,7 @@ def test_bars_are_the_accuracies_and_those_of_the_paper_are_hatched(draw):
     assert none == papers != mless
     assert hatched.get_hatch()
     assert hatched.get_bbox().bounds == of_conditions[1].get_bbox().bounds
-    # A value at an interval's end would be read as its height.
+    # At the end of an interval a number would be read as that end's value.
     assert texts(bars.texts) == ["63", "66", "44"]
     assert all(text.get_position()[1] < 10 for text in bars.texts)
     _, labels = bars.get_legend_handles_labels()
@@ -140,7 +142,7 @@ def test_a_map_has_the_ratio_of_each_layer_and_head_and_dots_above_one(draw):
     assert ax.yaxis_inverted()
 
 
-def test_a_claim_is_a_row_a_model_a_column_and_each_way_to_stand_a_mark(draw):
+def test_verdicts_have_a_row_per_claim_a_column_per_model_and_a_mark_per_status(draw):
     kept = ["id", "reading", "effect", "low", "high", "unit", "n"]
     own = {"Title": STANDS.reindex(columns=[*STANDS, *kept])}
     beginnings = ("SUPPORTED", "figure, axes = figures.grid(len(own)")
@@ -148,8 +150,8 @@ def test_a_claim_is_a_row_a_model_a_column_and_each_way_to_stand_a_mark(draw):
     sentences = sorted(set(STANDS.claim))
     for line, row in zip(ax.lines, STANDS.itertuples(), strict=True):
         assert line.get_label() == row.word
-        place = ["mn".index(row.model), sentences.index(row.claim)]
-        assert line.get_xydata().tolist() == [place]
+        cell = ["mn".index(row.model), sentences.index(row.claim)]
+        assert line.get_xydata().tolist() == [cell]
     looks = {(line.get_marker(), line.get_fillstyle()) for line in ax.lines}
     assert len(looks) == len(STANDS)
     assert not {marker for marker, _ in looks} & set("<>^v1234")

@@ -1,4 +1,4 @@
-"""A prompt seen from close, on made-up numbers."""
+"""The close-up picture of one prompt, on hand-made numbers."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def draw(after=AFTER):
     return close_up(curves, FILLER, RATIOS, (2, 1)).axes
 
 
-def test_the_more_a_token_receives_the_darker_it_is_and_the_filler_is_underlined():
+def test_tokens_that_receive_more_are_darker_and_the_filler_is_underlined():
     tokens = ["<b>", " $3$", " /", "\n", " now", "."]
     page = coloured(tokens, FILLER, AFTER / 0.8).data
     spans = page.split("<span style=")[1:]
@@ -30,7 +30,7 @@ def test_the_more_a_token_receives_the_darker_it_is_and_the_filler_is_underlined
     assert "↵" in spans[3]
 
 
-def test_curves_are_what_every_token_receives_and_the_filler_is_shaded():
+def test_curves_show_what_every_token_receives_and_the_filler_is_shaded():
     curves, _ = draw()
     without, after = (line.get_ydata() for line in curves.lines)
     np.testing.assert_array_equal(after, AFTER)
@@ -41,13 +41,13 @@ def test_curves_are_what_every_token_receives_and_the_filler_is_shaded():
     assert labels == ["without", "with", "the filler"]
 
 
-def test_the_axis_stays_where_it_is_under_another_filler():
+def test_the_axis_is_the_same_for_every_filler():
     curves, _ = draw()
     weaker, _ = draw(AFTER / 4)
     assert weaker.get_ylim() == curves.get_ylim() == (0, pytest.approx(1.15 * 0.8))
 
 
-def test_dots_are_the_heads_and_a_ring_is_the_chosen_one():
+def test_dots_show_the_heads_and_a_ring_marks_the_chosen_one():
     curves, heads = draw()
     no_change, first, second, ring = heads.lines
     assert no_change.get_ydata() == [1, 1]
@@ -56,6 +56,6 @@ def test_dots_are_the_heads_and_a_ring_is_the_chosen_one():
     assert np.ravel(ring.get_ydata()).tolist() == [1.1]
     assert heads.get_ylim()[1] > 2.4
     assert curves.get_title() == "Layer 2, head 1: λ = 1.10"
-    # No dot of a layer hides another.
+    # The dots of a layer are drawn side by side.
     assert (first.get_xdata() < second.get_xdata()).all()
     assert np.ravel(ring.get_xdata()).tolist() == [first.get_xdata()[1]]

@@ -1,4 +1,4 @@
-"""A table is another one when a reader would see it."""
+"""Two tables count as the same unless a reader would see a difference."""
 
 import pandas as pd
 import pytest
@@ -13,14 +13,15 @@ c,-200,301,
 """)
 
 
-# A cell, another value, and whether a reader would still see the same.
+# Column and row of a cell, another value, and whether the table still counts as the
+# same.
 CHANGED = """
-value 2 -202.5 no  # more than a hundredth of itself
+value 2 -202.5 no  # changes by more than 1 %
 value 2 200 no
 value 2 -201.9 yes
-value 0 0.71 no  # more than a thousandth of the column's largest
+value 0 0.71 no  # changes by more than a thousandth of the column's maximum
 value 0 0.69 yes
-value 1 0.1 no  # a gap that is filled
+value 1 0.1 no  # a missing value
 value 0 nan no
 n 1 301 no  # a count
 model 1 x no
@@ -29,20 +30,20 @@ p_holm 0 0.9 yes
 
 
 @pytest.mark.parametrize("row", CHANGED.strip().splitlines())
-def test_a_table_is_another_one_where_a_reader_sees_it(row):
-    column, place, value, is_same = row.split()[:4]
+def test_tables_differ_only_if_a_reader_would_see_the_difference(row):
+    column, number, value, is_same = row.split()[:4]
     texts = TABLE.astype(str)
-    texts.loc[int(place), column] = value
+    texts.loc[int(number), column] = value
     assert same(TABLE, table(texts.to_csv(index=False))) is (is_same == "yes")
 
 
-def test_a_fraction_that_happens_to_be_whole_is_still_one():
-    whole = pd.DataFrame({"value": [100, 50]})
-    assert same(whole, pd.DataFrame({"value": [100.0, 50.2]}))
-    assert not same(whole, pd.DataFrame({"value": [100.0, 50.7]}))
+def test_integers_are_compared_with_fractions_within_a_tolerance():
+    integers = pd.DataFrame({"value": [100, 50]})
+    assert same(integers, pd.DataFrame({"value": [100.0, 50.2]}))
+    assert not same(integers, pd.DataFrame({"value": [100.0, 50.7]}))
 
 
-def test_other_rows_and_columns_are_another_table():
+def test_tables_with_other_rows_or_columns_differ():
     assert not same(TABLE, TABLE[:2])
     assert not same(TABLE, TABLE.rename(columns={"n": "N"}))
     portions = TABLE.rename(columns={"n": "p_holm_of"})
@@ -52,5 +53,5 @@ def test_other_rows_and_columns_are_another_table():
 
 
 @pytest.mark.parametrize("csv", ["x,n\na,1\n,2\n", "x,n\nTrue,1\n,2\n", "x,n\n,1\n"])
-def test_gaps_are_equal_to_gaps(csv):
+def test_missing_values_equal_missing_values(csv):
     assert same(table(csv), table(csv))

@@ -1,5 +1,5 @@
-"""What is drawn is what was given, and no two series look alike: checked through the
-artists, pixels are never compared.
+"""Figures show the numbers of their tables, and no two series look alike. The tests
+check the artists and never compare pixels.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ from lib.figures.drawing import COLOURS, CONDITION_LOOKS, MARKERS, tell_apart
 
 
 def looks_of(names):
-    """Return how each of these names looks, without what the legend calls it."""
+    """Return the colour and marker of each of these names."""
     looks = tell_apart(names)
     return [(looks[name]["color"], looks[name]["marker"]) for name in names]
 
@@ -27,18 +27,18 @@ def test_no_two_series_look_alike(names):
     assert len(set(looks_of(names))) == len(names)
 
 
-def test_conditions_look_the_same_everywhere_and_models_never_like_them():
+def test_conditions_look_the_same_everywhere_and_models_look_different():
     assert looks_of(["mless"]) == looks_of(["model", "none", "mless"])[2:]
     assert looks_of(["none", "model"])[1:] == looks_of(["model"])
     _, colours, markers = zip(*CONDITION_LOOKS.values(), strict=True)
     assert len(set(colours)) == len(set(markers)) == len(CONDITION_LOOKS)
     assert not set(colours) & set(COLOURS)
-    # None points in a direction.
+    # Markers that point in a direction would suggest an increase or decrease.
     assert not {*markers, *MARKERS} & set("<>^v1234")
 
 
 @pytest.mark.parametrize("count, columns", [(1, 1), (3, 3), (4, 2), (5, 2)])
-def test_a_grid_has_as_many_panels_as_are_asked_for(count, columns):
+def test_a_grid_has_the_requested_number_of_panels(count, columns):
     figure, axes = drawing.grid(count)
     assert len(axes) == len(figure.axes) == count
     assert axes[0].get_gridspec().ncols == columns
@@ -60,7 +60,7 @@ b,1,,,
 """)
 
 
-def test_curves_are_what_each_condition_gives_under_its_name(ax):
+def test_curves_show_the_received_attention_of_each_labelled_condition(ax):
     drawing.token_curves(ax, HEAD, {"none": "without", "mless": "with"})
     none, mless = ax.lines
     assert none.get_xydata().tolist() == [[0, 0.7], [1, 0.4], [2, 0.2]]
@@ -68,13 +68,13 @@ def test_curves_are_what_each_condition_gives_under_its_name(ax):
     assert [none.get_label(), mless.get_label()] == ["without", "with"]
     assert none.get_color() != mless.get_color()
     assert ax.get_title() == "m\nLayer 1 Head 8"
-    # A first token above all others leaves the axis.
+    # The first token receives far more than all others, so the axis does not show it.
     low, high = ax.get_ylim()
     assert low == 0
     assert 0.4 < high < 0.7
 
 
-def test_curves_may_have_the_colours_that_the_paper_gives_them(ax):
+def test_curves_can_have_the_colours_of_the_papers_figure(ax):
     colours = drawing.PAPER_COLOURS["fig13"]
     drawing.token_curves(ax, HEAD, {"none": "without", "mless": "with"}, colours)
     assert [line.get_color() for line in ax.lines] == [*colours.values()]
@@ -94,7 +94,7 @@ def test_original_tokens_have_a_mark_where_others_were_inserted(ax):
     assert mark.get_xdata() == [0.5, 0.5]
 
 
-def test_rows_have_a_group_each_from_the_top_and_the_series_beside_each_other(ax):
+def test_interval_rows_are_grouped_from_the_top_with_the_series_side_by_side(ax):
     drawing.interval_rows(ax, ESTIMATES, "effect", "layer", "model")
     of_a, of_b = ax.containers
     assert of_a[0].get_xdata().tolist() == [0.5, 1.0]
@@ -105,11 +105,11 @@ def test_rows_have_a_group_each_from_the_top_and_the_series_beside_each_other(ax
     assert ax.yaxis_inverted()
 
 
-def test_rows_of_nothing_are_an_empty_panel(ax):
+def test_interval_rows_of_an_empty_table_are_an_empty_panel(ax):
     drawing.interval_rows(ax, ESTIMATES[:0], "effect", "layer", "model")
     assert not ax.containers
 
 
-def test_looks_go_on_from_those_of_the_panel_beside(ax):
+def test_looks_continue_after_those_of_the_neighbouring_panel(ax):
     drawing.interval_rows(ax, ESTIMATES, "effect", "layer", "model", order=["c"])
     assert ax.containers[0].lines[0].get_color() == COLOURS[1]

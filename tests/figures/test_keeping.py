@@ -1,4 +1,4 @@
-"""A figure is saved with its numbers, unless what is there says the same."""
+"""A figure is saved with its numbers, unless the saved one has the same numbers."""
 
 from types import SimpleNamespace
 
@@ -20,14 +20,14 @@ def run(tmp_path):
 
 @pytest.fixture
 def shown(monkeypatch):
-    """What was displayed."""
+    """The list of objects that were displayed."""
     displayed = []
     monkeypatch.setattr(drawing, "display", displayed.append)
     return displayed
 
 
 def draw(run, table=CURVE, label="None"):
-    """Return the files of a figure of two panels, by name."""
+    """Save a figure of two panels and return the contents of its files by name."""
     figure, axes = grid(2)
     for ax in axes:
         ax.plot(table.token, table.weight, label=label)
@@ -35,7 +35,7 @@ def draw(run, table=CURVE, label="None"):
     return {path.name: path.read_bytes() for path in run.figures.iterdir()}
 
 
-def test_a_figure_is_kept_in_three_files_that_are_named_and_shown(run, shown):
+def test_a_figure_is_saved_in_three_files_and_shown_with_its_file_name(run, shown):
     files = draw(run)
     assert set(files) == {"fig.csv", "fig.pdf", "fig.png"}
     assert files["fig.csv"] == b"token,weight\n1,0.333333\n2,0.25\n3,\n"
@@ -45,7 +45,7 @@ def test_a_figure_is_kept_in_three_files_that_are_named_and_shown(run, shown):
     assert not plt.get_fignums()
 
 
-def test_a_figure_whose_numbers_are_there_stays(run, shown):
+def test_a_saved_figure_with_the_same_numbers_is_not_rewritten(run, shown):
     before = draw(run)
     assert draw(run, CURVE * [1, 1 + 1e-5], "Another look") == before
 
@@ -54,7 +54,9 @@ LOST = [("png", None), ("pdf", None), ("csv", None), ("csv", b'a,b\n1,2,3\n"')]
 
 
 @pytest.mark.parametrize("kind, content", LOST)
-def test_a_file_that_is_lost_or_damaged_is_written_again(run, shown, kind, content):
+def test_a_file_of_a_figure_that_is_missing_or_damaged_is_rewritten(
+    run, shown, kind, content
+):
     before = draw(run)
     file = run.figures / f"fig.{kind}"
     file.unlink()
@@ -63,7 +65,7 @@ def test_a_file_that_is_lost_or_damaged_is_written_again(run, shown, kind, conte
     assert draw(run) == before
 
 
-def test_a_picture_that_is_lost_is_drawn_anew_and_the_table_stays(run, shown):
+def test_a_missing_picture_is_drawn_again_and_its_table_is_unchanged(run, shown):
     before = draw(run)
     (run.figures / "fig.png").unlink()
     after = draw(run, CURVE * [1, 1 + 1e-3], "Another look")
@@ -71,7 +73,7 @@ def test_a_picture_that_is_lost_is_drawn_anew_and_the_table_stays(run, shown):
     assert after["fig.pdf"] != before["fig.pdf"]
 
 
-def test_another_number_is_written(run, shown):
+def test_a_figure_with_changed_numbers_is_rewritten(run, shown):
     before = draw(run)
     after = draw(run, CURVE * [1, 1.02])
     assert b"0.255" in after["fig.csv"]

@@ -1,4 +1,4 @@
-"""Tables are printed in few digits."""
+"""Tables for readers: rounded, in words, and folded if they are long."""
 
 from types import SimpleNamespace
 
@@ -8,15 +8,15 @@ from artists import table
 
 from lib.figures.tables import in_words, quoted, settings_text, show, triples
 
-# A table, which of its columns, in how many digits, and what is shown.
+# A table, the columns to show, the number of digits, and the table that is shown.
 GAPS = "model,effect,n,kind\na,0.1234,1,x\na,,,"
 SHOWN = [
     (GAPS, "model,effect,n", 2, "model,effect,n\na,0.12,1\n,,\n"),
     (GAPS, "kind,effect", 3, "kind,effect\nx,0.123\n,\n"),
     (GAPS, "kind,effect", 0, "kind,effect\nx,0\n,\n"),
-    # A p-value has three digits whatever the table has.
+    # A p-value always has three digits.
     ("x,p\na,1e-9\nb,0.004\nc,", "x,p", 2, "x,p\na,< 0.001\nb,0.004\nc,\n"),
-    # An estimate and its ends are one column, and differences have a sign.
+    # An estimate and its interval are one column, and differences have a sign.
     (
         "x,effect,effect_low,effect_high\na,2.0,1.0,3.0",
         "x,effect,effect_low,effect_high",
@@ -42,13 +42,13 @@ SHOWN = [
 
 
 @pytest.mark.parametrize("csv, columns, digits, shown", SHOWN)
-def test_show_rounds_and_leaves_gaps_and_what_repeats_empty(
+def test_show_rounds_numbers_and_leaves_gaps_and_repeated_values_empty(
     csv, columns, digits, shown
 ):
     assert show(table(csv), columns.split(","), digits).to_csv() == shown
 
 
-def test_ends_belong_to_the_estimate_before_them():
+def test_interval_bounds_belong_to_the_estimate_before_them():
     names = ["n", "mean", "low", "high", "lowest", "highest"]
     names += ["effect", "effect_low", "effect_high", "low"]
     assert triples(names) == [
@@ -60,12 +60,12 @@ def test_ends_belong_to_the_estimate_before_them():
     assert triples(names) == [tuple(names)]
 
 
-def test_of_a_table_without_rows_nothing_is_shown(capsys):
+def test_a_table_without_rows_is_not_shown(capsys):
     assert show(table(GAPS)[:0]) is None
     assert not capsys.readouterr().out
 
 
-def test_a_long_table_is_folded_and_printed_whole():
+def test_a_long_table_is_folded_on_the_page_and_printed_in_full():
     long = pd.DataFrame({"model": ["a"] * 100, "n": range(100)})
     folded = show(long)
     page = folded._repr_html_()

@@ -1,5 +1,5 @@
-"""The store of rows: what survives a stop, a damaged file, a full disk and a second
-writer.
+"""The store of rows keeps every row through interruptions, damaged files, a full disk
+and a second writer.
 """
 
 import errno
@@ -35,14 +35,14 @@ def keys_of(path):
 
 
 def fill(folder, *keys, settings=SETTINGS):
-    """Append rows of these keys, and return the file and all rows."""
+    """Append rows with these keys, and return the path and all rows of the store."""
     with opened(folder, settings) as store:
         for key in keys:
             store.append({"key": key, "response": "ß"})
     return store.path, store.rows
 
 
-def test_reopened_store_resumes_and_the_first_row_of_a_key_counts(tmp_path):
+def test_a_reopened_store_resumes_and_the_first_row_of_a_key_counts(tmp_path):
     folder = tmp_path / "new" / "run"
     first = {"key": "b", "response": "ß"}
     with opened(folder, SETTINGS, {"python": "3.11"}) as store:
@@ -58,7 +58,7 @@ def test_reopened_store_resumes_and_the_first_row_of_a_key_counts(tmp_path):
     assert run["settings"]["layers"] == [1, 2]
 
 
-def test_wanted_rows_that_another_run_has_are_taken_over_once(tmp_path):
+def test_missing_rows_are_copied_once_from_another_run(tmp_path):
     elsewhere = [{"key": "a", "x": 1}, {"key": "b", "x": 2}, {"key": "c", "x": 3}]
     with opened(tmp_path, SETTINGS) as store:
         store.append({"key": "a", "x": 0})
@@ -76,7 +76,7 @@ def test_of_several_files_the_first_row_of_a_key_counts(tmp_path):
     assert read(*reversed(files)) == [{"key": "k", "by": "b"}]
 
 
-def test_what_another_shard_has_is_not_missing(tmp_path):
+def test_rows_of_another_shard_are_not_missing(tmp_path):
     fill(tmp_path, "a")
     with opened(tmp_path, SETTINGS, shard=(2, 3)) as store:
         store.append({"key": "b"})
@@ -84,24 +84,24 @@ def test_what_another_shard_has_is_not_missing(tmp_path):
         assert list(store.missing({"a": 1, "b": 2, "c": 3})) == ["c"]
 
 
-# Half a line is none when it is the only one, either.
+# A half-written line is also dropped if it is the only line.
 @pytest.mark.parametrize("kept", [["a", "b"], []])
 @pytest.mark.parametrize("tail", [b'{"key": "c", "resp', b"\0\0", b'{"a": "\xc3', None])
-def test_a_half_written_last_line_is_dropped_and_one_that_lacks_its_end_alone_is_kept(
+def test_a_half_written_last_line_is_dropped_unless_only_its_line_end_is_missing(
     tmp_path, capsys, tail, kept
 ):
     path, _ = fill(tmp_path, *kept)
-    whole = path.read_bytes()
-    path.write_bytes(whole + tail if tail else whole[:-1])
+    complete = path.read_bytes()
+    path.write_bytes(complete + tail if tail else complete[:-1])
     assert [row["key"] for row in read(path)] == kept
     _, rows = fill(tmp_path, "c")
     assert list(rows) == keys_of(path) == [*kept, "c"]
-    assert path.read_bytes().startswith(whole)
+    assert path.read_bytes().startswith(complete)
     repaired = f"repaired: dropped a half-written last line of {path}\n"
     assert capsys.readouterr().err == (repaired if tail else "")
 
 
-def test_a_blank_line_is_skipped_and_left_where_it_is(tmp_path):
+def test_blank_lines_are_skipped_and_left_unchanged(tmp_path):
     path, rows = fill(tmp_path, "a", "b")
     content = path.read_text().replace("\n", "\n\n \n")
     path.write_text(content)
@@ -114,7 +114,7 @@ BROKEN = ['{"key": "b', "[1]", '{"key": 1, "settings": null}', '"\udcff"']
 
 
 @pytest.mark.parametrize("text", BROKEN)
-def test_a_broken_line_and_broken_settings_are_named_and_left_alone(
+def test_a_broken_line_and_broken_settings_are_named_and_left_unchanged(
     tmp_path, text, refused
 ):
     def broken(path, content):
@@ -147,7 +147,7 @@ def test_other_settings_are_refused_by_name(tmp_path, changed, difference, refus
     assert message.endswith(f"{difference}: use another folder, or delete this one")
 
 
-def test_a_write_that_fails_loses_nothing_and_the_run_goes_on_later(
+def test_a_failed_write_loses_no_row_and_the_run_continues_later(
     tmp_path, monkeypatch, refused
 ):
     path, _ = fill(tmp_path, "a")
@@ -165,7 +165,7 @@ def test_a_write_that_fails_loses_nothing_and_the_run_goes_on_later(
     assert list(fill(tmp_path, "b")[1]) == keys_of(path) == ["a", "b"]
 
 
-def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch, refused):
+def test_a_file_is_replaced_completely_or_not_at_all(tmp_path, monkeypatch, refused):
     path = tmp_path / "table.json"
     write_json(path, {"b": 1, "a": "\ud800"})
     monkeypatch.setattr(os, "fsync", Mock(side_effect=INPUT_OUTPUT))
@@ -175,8 +175,13 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch, refused):
     assert list(tmp_path.iterdir()) == [path]
 
 
+<<<<<<< HEAD
 @pytest.mark.parametrize("number", store.LOCK_ERRORS)
 def test_a_disk_without_locks_is_told_what_to_do(
+=======
+@pytest.mark.parametrize("number", store.LOCKS)
+def test_the_error_for_a_file_system_without_locks_names_a_remedy(
+>>>>>>> fc00aaa2 (Name tests of figures, files, generation, grading and measurement by the behaviour that they guard)
     tmp_path, monkeypatch, number, refused
 ):
     failing = Mock(side_effect=OSError(number, "Function not implemented"))
@@ -195,14 +200,16 @@ def test_a_second_writer_waits_for_the_first(tmp_path, capsys):
     assert keys_of(store.path) == ["a", "b"]
 
 
-def test_who_waited_for_a_file_has_it_alone(tmp_path, monkeypatch):
+def test_a_writer_that_waited_for_a_file_locks_it_exclusively(tmp_path, monkeypatch):
     flock = Mock(side_effect=[BlockingIOError, None])
     monkeypatch.setattr(fcntl, "flock", flock)
     fill(tmp_path, "a")
     assert flock.call_args.args[1] == fcntl.LOCK_EX
 
 
-def test_a_folder_or_file_that_cannot_be_had_is_named(tmp_path, refused):
+def test_a_folder_that_cannot_be_made_and_a_file_that_cannot_be_read_are_named(
+    tmp_path, refused
+):
     (tmp_path / "out").touch()
     deeper = tmp_path / "out" / "deeper"
     assert refused(fill, deeper).startswith(f"cannot write results to {deeper}: ")
@@ -210,7 +217,7 @@ def test_a_folder_or_file_that_cannot_be_had_is_named(tmp_path, refused):
     assert message.endswith("none.jsonl cannot be read: No such file or directory")
 
 
-def test_what_is_there_is_not_made_again_and_what_is_made_is_kept_at_once(tmp_path):
+def test_only_missing_rows_are_computed_and_each_is_stored_at_once(tmp_path):
     made = []
 
     def rows(keys):
@@ -225,7 +232,9 @@ def test_what_is_there_is_not_made_again_and_what_is_made_is_kept_at_once(tmp_pa
     assert keys_of(store.path) == ["a", "b", "c"]
 
 
-def test_nothing_is_written_behind_a_line_that_a_full_disk_cut(tmp_path, monkeypatch):
+def test_nothing_is_written_after_a_line_that_a_full_disk_cut_off(
+    tmp_path, monkeypatch
+):
     write = os.write
     monkeypatch.setattr(store.os, "write", lambda file, line: write(file, line[:5]))
     wanted = dict.fromkeys("abcdefgh")
@@ -240,7 +249,7 @@ def test_nothing_is_written_behind_a_line_that_a_full_disk_cut(tmp_path, monkeyp
         assert rows.path.stat().st_size == 5
 
 
-def test_rows_that_are_finished_while_another_is_written_wait_for_it(
+def test_rows_that_finish_at_the_same_time_are_written_one_by_one(
     tmp_path, monkeypatch
 ):
     write = os.write

@@ -1,4 +1,4 @@
-"""A tokenizer that all tiny models here speak through."""
+"""The tokenizer of all tiny models of these tests."""
 
 import pytest
 from transformers import AutoTokenizer
@@ -14,12 +14,12 @@ def tokenizer(tiny_llama):
 
 @pytest.fixture
 def ids(tokenizer):
-    """The tokens of a text."""
+    """A function that returns the token ids of a text."""
     return lambda text: tokenizer(text, add_special_tokens=False)["input_ids"]
 
 
 @pytest.fixture
 def speaking(tokenizer):
-    """Let a model speak through it."""
+    """A function that returns a model as a Loaded with this tokenizer."""
     source = Source(name="tiny", spec="tiny", revision="none")
     return lambda model: Loaded(model, tokenizer, source, "cpu", "float32")

@@ -1,4 +1,4 @@
-"""The transformers engine against transformers' own greedy `generate`."""
+"""The transformers engine compared with the library's greedy `generate`."""
 
 import contextlib
 import itertools
@@ -23,9 +23,9 @@ from lib.generation.transformers import choose
 from lib.generation.writer import Request, Sampling, engine_class
 
 CODE = Arm(c=1.0, mode="code", statistics="sequence")
-STOPS = [27, 43, 62, 83, 87, 95]  # so many that rows leave one by one
-# Logits of a step may differ from a whole forward's by a few roundings of the dtype,
-# relative to their norm.
+STOPS = [27, 43, 62, 83, 87, 95]  # enough tokens that rows end at different steps
+# The logits of a decoding step may differ from those of a full forward pass by a few
+# roundings of the dtype, relative to their norm.
 TOLERANCES = {torch.float32: 1e-4, torch.bfloat16: 0.05, torch.float16: 0.01}
 
 
@@ -38,7 +38,7 @@ def tiny(request, tokenizer, speaking):
 
 
 def requests(lengths):
-    """Requests of three common tokens and so many others."""
+    """Return requests of three common tokens and so many others each."""
     generator = torch.Generator().manual_seed(3)
     made = []
     for number, length in enumerate(lengths):
@@ -48,7 +48,7 @@ def requests(lengths):
 
 
 def complete(loaded, requests, batch_size, arm=None, **sampling):
-    """The completions of requests under ARM, by key."""
+    """Return the completions of requests by key, with ARM if given."""
     engine = engine_class("transformers")(loaded, batch_size)
     under_arm = [replace(request, arm=arm) for request in requests]
     completions = engine.complete(under_arm, Sampling(**sampling))
@@ -56,18 +56,18 @@ def complete(loaded, requests, batch_size, arm=None, **sampling):
 
 
 def generated(model, request, new_tokens):
-    """The tokens that transformers' own `generate` writes."""
+    """Return the new tokens of the library's greedy `generate`."""
     ids = torch.tensor([request.input_ids])
-    whole = model.generate(
+    tokens = model.generate(
         ids,
         attention_mask=torch.ones_like(ids),
         max_new_tokens=new_tokens,
         do_sample=False,
     )
-    return whole[0, ids.shape[1] :].tolist()
+    return tokens[0, ids.shape[1] :].tolist()
 
 
-def test_prompts_may_share_their_first_token_alone(tiny):
+def test_prompts_may_share_only_their_first_token(tiny):
     rows = [[7, 30, 12, 45], [7, 9, 1, 77]]
     _, logits = prefill(tiny.model, rows, [range(3, 4)] * 2)
     for row, together in zip(rows, logits, strict=True):
@@ -77,7 +77,9 @@ def test_prompts_may_share_their_first_token_alone(tiny):
 
 @pytest.mark.parametrize("arm", [None, Arm(c=1.0), CODE], ids=str)
 @pytest.mark.parametrize("batch_size", [1, 3, None])
-def test_greedy_equals_generate_whatever_the_batch(tiny, batch_size, arm):
+def test_greedy_answers_equal_those_of_generate_in_any_batch_size(
+    tiny, batch_size, arm
+):
     prompts = requests([1, 9, 4, 20, 12, 5, 2])
     seeded = [replace(request, seed=i) for i, request in enumerate(prompts)]
     tiny.model.generation_config.eos_token_id = STOPS
@@ -94,34 +96,37 @@ def test_greedy_equals_generate_whatever_the_batch(tiny, batch_size, arm):
     lengths = {completion.completion_tokens for completion in changed.values()}
     assert len(lengths) > 2
     assert (changed == plain) == (arm is None)
-    # ARM has left the model.
+    # ARM was removed from the model.
     assert complete(tiny, seeded, batch_size, max_new_tokens=10) == plain
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_step_gives_the_logits_of_a_whole_forward_in_every_dtype(family, device):
+def test_a_decoding_step_gives_the_logits_of_a_full_forward_in_every_dtype(
+    family, device
+):
     model = spread(FAMILIES[family](), 0.1).to(device)
     prompts = [torch.randint(3, 97, (length,), device=device) for length in (21, 9, 30)]
     for dtype, tolerance in TOLERANCES.items():
-        logits, expected = step_and_whole(model.to(dtype), prompts)
+        logits, expected = step_and_full_forward(model.to(dtype), prompts)
         apart = (logits - expected).norm(dim=-1) / expected.norm(dim=-1)
         assert apart.max() < tolerance, dtype
 
 
 @torch.inference_mode()
-def step_and_whole(model, prompts):
-    """Return the last tokens' logits (B, vocabulary) by a step, and by whole forwards.
+def step_and_full_forward(model, prompts):
+    """Return the logits of the last tokens (B, vocabulary) from a decoding step, and
+    from full forward passes.
 
-    The step goes on from a cache of all tokens but the last.
+    The step continues from a cache of all tokens but the last.
     """
     decoder = model.get_decoder()
     cache = SlotCache(len(prompts), 40)
-    whole = []
+    expected = []
     for row, ids in enumerate(prompts):
         prefilled = DynamicCache()
         decoder(input_ids=ids[None, :-1], past_key_values=prefilled, use_cache=True)
         cache.write(row, prefilled, [len(ids) - 1])
-        whole.append(model(input_ids=ids[None], use_cache=False).logits[0, -1])
+        expected.append(model(input_ids=ids[None], use_cache=False).logits[0, -1])
     positions = cache.next_positions(len(prompts), model.device)
     with attending(decoder, step=Step(positions)):
         output = model(
@@ -130,10 +135,12 @@ def step_and_whole(model, prompts):
             past_key_values=cache,
             use_cache=True,
         )
-    return output.logits[:, -1].float(), torch.stack(whole).float()
+    return output.logits[:, -1].float(), torch.stack(expected).float()
 
 
-def test_a_prefill_that_has_no_room_takes_in_fewer_prompts(tiny, monkeypatch):
+def test_a_prefill_that_runs_out_of_memory_is_retried_with_fewer_prompts(
+    tiny, monkeypatch
+):
     prompts = requests([3, 8, 5, 2])
     expected = complete(tiny, prompts, 4, max_new_tokens=6)
     prefill = transformers.prefill
@@ -147,20 +154,20 @@ def test_a_prefill_that_has_no_room_takes_in_fewer_prompts(tiny, monkeypatch):
     assert complete(tiny, prompts, 4, max_new_tokens=6) == expected
 
 
-def test_the_batch_keeps_within_the_memory_there_is(tiny, monkeypatch):
-    # Keys and values of 3 layers with 2 heads of 8 numbers with 4 bytes.
+def test_the_batch_size_fits_into_free_memory(tiny, monkeypatch):
+    # Bytes per token: keys and values of 3 layers with 2 heads of 8 float32 numbers.
     position = 2 * 3 * 2 * 8 * 4
     monkeypatch.setattr(transformers, "free_memory", lambda *_: 2 * 5 * position * 100)
     engine = engine_class("transformers")(tiny, 64)
     assert engine._rows_that_fit(100) == 5  # half of it is used
 
 
-def test_completions_say_which_processor_they_are_of(tiny):
+def test_completions_name_their_processor(tiny):
     [completion] = complete(tiny, requests([3]), 1, max_new_tokens=2).values()
     assert re.fullmatch(r"CPU with \w+", completion.processor)
 
 
-def test_tokens_are_drawn_as_often_as_their_probabilities_say():
+def test_tokens_are_drawn_in_proportion_to_their_probabilities():
     probabilities = torch.tensor([0.1, 0.55, 0.05, 0.3])
     generators = [torch.Generator().manual_seed(0)] * 4000
     logits = (2 * probabilities.log()).expand(4000, 4)
@@ -170,7 +177,9 @@ def test_tokens_are_drawn_as_often_as_their_probabilities_say():
 
 
 @given(st.integers(1, 400), st.integers(0, 2**32), st.sampled_from([0.5, 5, 50]))
-def test_a_draw_is_the_one_of_the_plain_sum_in_float64(vocabulary, seed, spread):
+def test_a_drawn_token_is_that_of_the_cumulative_sum_in_float64(
+    vocabulary, seed, spread
+):
     generator = torch.Generator().manual_seed(seed)
     logits = spread * torch.randn(8, vocabulary, generator=generator)
     logits[:, torch.rand(vocabulary, generator=generator) < 0.3] = -math.inf
@@ -198,14 +207,14 @@ def test_a_token_without_probability_is_never_drawn(share):
 
 
 @pytest.mark.parametrize("temperature", [0, 1])
-def test_no_token_is_chosen_where_numbers_ran_over(temperature, refused):
+def test_no_token_is_chosen_from_logits_that_overflowed(temperature, refused):
     logits = torch.tensor([[0.0, 1.0], [0.0, math.nan]])
     generators = [torch.Generator()] * 2
     message = refused(choose, logits, Sampling(1, temperature), generators)
     assert "overflowed in this dtype (NaN): use --dtype float32" in message
 
 
-def test_an_answer_is_drawn_by_its_requests_own_seed(tiny):
+def test_a_sampled_answer_depends_on_its_requests_seed_and_not_on_its_key(tiny):
     (request,) = requests([4])
     alike = []
     for key, seed in (("a", 1), ("b", 1), ("c", 2)):
@@ -222,7 +231,7 @@ def test_an_answer_is_drawn_by_its_requests_own_seed(tiny):
         (Arm(mode="code"), "statistics='sequence'"),
     ],
 )
-def test_arm_that_cannot_work_is_refused_before_anything_is_generated(
+def test_arm_settings_that_cannot_work_are_refused_before_generation(
     tiny, arm, message, refused
 ):
     engine = engine_class("transformers")(tiny, 4)

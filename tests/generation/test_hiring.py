@@ -1,5 +1,5 @@
-"""What workers are asked for, on a stand-in for Ray that runs them in this process; the
-real one is in test_workers.
+"""The calls that workers receive, on a stand-in for Ray that runs them in this process;
+test_workers.py starts the real Ray.
 """
 
 import importlib
@@ -14,14 +14,14 @@ from lib.generation.writer import Request, Sampling
 
 
 class Pool:
-    """An ActorPool whose actors answer at once, one after the other."""
+    """An ActorPool whose actors answer immediately, one after the other."""
 
     def __init__(self, actors):
         self.actors = itertools.cycle(actors)
         self.answers = []
 
-    def submit(self, ask, chunk):
-        self.answers.append(ask(next(self.actors), chunk))
+    def submit(self, call, chunk):
+        self.answers.append(call(next(self.actors), chunk))
 
     def has_next(self):
         return bool(self.answers)
@@ -31,17 +31,17 @@ class Pool:
 
 
 def remote(kind):
-    """Return what hires actors of a class."""
+    """Return a stand-in for ray.remote(kind)."""
 
-    def hire(make):
+    def start(make):
         return SimpleNamespace(complete=SimpleNamespace(remote=kind(make).complete))
 
-    return SimpleNamespace(options=lambda **_: SimpleNamespace(remote=hire))
+    return SimpleNamespace(options=lambda **_: SimpleNamespace(remote=start))
 
 
 @pytest.fixture
 def workers(monkeypatch):
-    """The module, with the stand-in."""
+    """The module lib.generation.workers, with the stand-in for Ray."""
     monkeypatch.setattr(os, "environ", {**os.environ})
     for name, content in {
         "ray": {"remote": remote},
@@ -54,7 +54,7 @@ def workers(monkeypatch):
     sys.modules.pop("lib.generation.workers", None)
 
 
-def test_each_worker_makes_one_engine_for_one_device_though_it_has_no_gpu(
+def test_each_worker_makes_one_engine_for_one_device_even_without_a_gpu(
     workers, monkeypatch
 ):
     made = []
@@ -69,8 +69,8 @@ def test_each_worker_makes_one_engine_for_one_device_though_it_has_no_gpu(
     loaded = SimpleNamespace(spec="m", device="cpu", dtype="float32", revision="r")
     monkeypatch.setattr(workers, "engine_class", lambda name: Engine)
     monkeypatch.setattr(workers, "load_without_weights", lambda *_: loaded)
-    asked = [Request(str(number), [number]) for number in range(10)]
-    hired = workers.Workers(2, 0, loaded, "transformers", 1)
-    answered = hired.complete(asked, Sampling(1))
-    assert {request.key for request in answered} == {request.key for request in asked}
-    assert made == [(1, 1)] * 2  # for three chunks
+    requests = [Request(str(number), [number]) for number in range(10)]
+    pool = workers.Workers(2, 0, loaded, "transformers", 1)
+    completed = pool.complete(requests, Sampling(1))
+    assert {one.key for one in completed} == {one.key for one in requests}
+    assert made == [(1, 1)] * 2  # two workers answer three chunks

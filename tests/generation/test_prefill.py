@@ -1,4 +1,4 @@
-"""When what rows begin with is computed in a forward of its own."""
+"""When the common prefix of prompts is computed in a separate forward pass."""
 
 import pytest
 from families import FAMILIES
@@ -10,13 +10,13 @@ from lib.generation.cache import prefill
 @pytest.mark.parametrize(
     "device, rows, shared, forwards",
     [
-        ("cpu", 1, 30, 1),  # which would save nothing
+        ("cpu", 1, 30, 1),  # a single prompt shares its prefix with no other
         ("cpu", 2, 1, 2),
-        ("meta", 2, 100, 1),  # a GPU, as torch's meta device shows it
+        ("meta", 2, 100, 1),  # the meta device stands for a GPU
         ("meta", 20, 100, 2),
     ],
 )
-def test_a_shared_beginning_has_a_forward_where_it_saves_one(
+def test_a_common_prefix_is_computed_separately_only_if_that_saves_work(
     device, rows, shared, forwards
 ):
     model = FAMILIES["llama"]().to(device)

@@ -1,5 +1,5 @@
-"""Stopping, elicitation and temperature, on a model whose next token a script gives
-from the last one alone.
+"""Stopping, elicitation and temperature, on a model whose next token depends only on
+the last one, as a script says.
 """
 
 import itertools
@@ -14,16 +14,19 @@ from lib.grading import grade
 
 WIDTH = 64
 CONTEXT = 64
-SURE = 40.0  # a score beside which all others are none
-START = 5000  # a prompt's last token; those before it play no part
-BOXED_START = 6000  # another
-END = 4999  # ends an answer beside the tokenizer's own end
+SURE = 40.0  # a logit that gives its token practically all of the probability
+START = 5000  # the last token of a prompt; the script ignores those before it
+BOXED_START = 6000  # the last token of another prompt
+END = 4999  # a stop token of the model; the tokenizer has another one
 SECOND_END = END - 1
 PROMPT = [7, 8, START]
 
 
 def scripted_model(script, vocabulary):
-    """A Llama whose layers do nothing and whose head reads the script off a token."""
+    """Return a Llama whose layers do nothing and whose output head looks up the script.
+
+    script: {token: {next token: logit}}
+    """
     config = LlamaConfig(
         vocab_size=vocabulary,
         hidden_size=WIDTH,
@@ -37,26 +40,26 @@ def scripted_model(script, vocabulary):
     for parameter in model.parameters():
         parameter.data.zero_()
     model.model.norm.weight.data.fill_(1)
-    for place, (token, scores) in enumerate(script.items()):
-        model.model.embed_tokens.weight.data[token, place] = 1
+    for column, (token, scores) in enumerate(script.items()):
+        model.model.embed_tokens.weight.data[token, column] = 1
         for following, score in scores.items():
-            # The norm makes the embedding's one number the root of the width.
-            model.lm_head.weight.data[following, place] = score / WIDTH**0.5
+            # The norm scales the embedding's only non-zero number to sqrt(WIDTH).
+            model.lm_head.weight.data[following, column] = score / WIDTH**0.5
     model.generation_config.eos_token_id = [END, SECOND_END]
     return model
 
 
 class Scripted:
-    """An engine over the script {token: {next token: score}}.
-
-    `fed` are all ids that its model was fed, in order.
+    """An engine over a scripted model; `fed` has all ids that the model received, in
+    order.
     """
 
     def __init__(self, loaded):
         self.fed = []
         loaded.model.model.embed_tokens.register_forward_pre_hook(self._see)
         self.engine = engine_class("transformers")(loaded, 8)
-        assert self.engine.bytes_per_position  # whose forward is no part of an answer
+        # Measuring this runs a forward pass, which must not count as part of an answer.
+        assert self.engine.bytes_per_position
 
     def _see(self, _, inputs):
         self.fed.extend(inputs[0].view(-1).tolist())
@@ -69,9 +72,8 @@ class Scripted:
         return {completion.key: completion for completion in completions}
 
     def complete_prompt(self, **sampling):
-        """Complete a prompt of three tokens.
-
-        Return the completion, and what was fed after the prompt.
+        """Complete PROMPT, and return the completion and the ids that the model
+        received after the prompt.
         """
         self.fed.clear()
         completions = self.complete(Request("a", PROMPT), **sampling)
@@ -81,13 +83,13 @@ class Scripted:
 
 
 def chain(*tokens):
-    """Each token is surely followed by the next."""
+    """Return a script in which each token is followed by the next one."""
     return {token: {following: SURE} for token, following in itertools.pairwise(tokens)}
 
 
 @pytest.fixture
 def scripted(tokenizer, speaking):
-    """What makes an engine over a script."""
+    """A function that makes an engine over a script."""
 
     def make(script):
         return Scripted(speaking(scripted_model(script, len(tokenizer))))
@@ -99,8 +101,8 @@ def scripted(tokenizer, speaking):
 @pytest.mark.parametrize("limit", [10, None])
 @pytest.mark.parametrize(
     "text, elicit", [(" The sum is", ""), (r" \boxed{42}", ELICITATION)]
-)  # asked for no other box
-def test_an_answer_ends_with_what_ends_it_or_at_the_limit(
+)  # an answer with a box needs no elicitation
+def test_an_answer_ends_at_a_stop_token_or_at_the_token_limit(
     scripted, tokenizer, ids, end, limit, text, elicit
 ):
     words = ids(text)
@@ -113,15 +115,15 @@ def test_an_answer_ends_with_what_ends_it_or_at_the_limit(
     assert completion.finish_reason == ("stop" if limit else "length")
     assert not completion.elicited
     assert completion.completion_tokens == len(words)
-    # The last token that is chosen is not fed, be it the end or the last word.
+    # The last chosen token is not fed again, whether it is a stop token or a word.
     written = [*words, end] if limit else words
     assert completion.token_ids == tuple(written)
     assert fed == written[:-1]
 
 
-# With 0 the answer is asked for at once.
+# With a limit of 0 the elicitation follows the prompt directly.
 @pytest.mark.parametrize("limit", [10, 3, 2, 0])
-def test_the_elicitation_follows_what_was_written_and_ends_at_the_closing_brace(
+def test_the_elicitation_follows_the_answer_and_ends_at_the_closing_brace(
     scripted, tokenizer, ids, limit
 ):
     words = ids(" The sum is")
@@ -139,8 +141,10 @@ def test_the_elicitation_follows_what_was_written_and_ends_at_the_closing_brace(
     assert completion.token_ids == (*written, END)[:limit]
 
 
-def test_a_turns_end_is_a_stop_whatever_the_model_declares(scripted, tokenizer, ids):
-    # A base model with a chat template, whose own end is another token.
+def test_the_end_of_a_turn_stops_an_answer_whatever_the_model_declares(
+    scripted, tokenizer, ids
+):
+    # A base model with a chat template may declare another end token.
     script = chain(START, *ids(r" \boxed{5}<|im_end|> no, seven"))
     tokenizer.eos_token = "<|endoftext|>"
     completion, _ = scripted(script).complete_prompt(max_new_tokens=30)
@@ -148,7 +152,7 @@ def test_a_turns_end_is_a_stop_whatever_the_model_declares(scripted, tokenizer, 
     assert completion.finish_reason == "stop"
 
 
-def test_a_run_on_into_another_turn_is_told(scripted, ids):
+def test_an_answer_that_runs_on_into_another_turn_is_marked(scripted, ids):
     script = chain(START, *ids(" \\boxed{5}<|im_start|>user\nWhat is"), END)
     completion, _ = scripted(script).complete_prompt(max_new_tokens=30)
     verdict = grade("5", completion.text)
@@ -156,8 +160,8 @@ def test_a_run_on_into_another_turn_is_told(scripted, ids):
     assert verdict.correct
 
 
-# How the asked text goes on, what the model would write, of how many tokens, and what
-# it writes then: a brace that closes a fraction does not end it.
+# Text added to the elicitation, the text that the model would write, the token limit,
+# and the text that is kept: a brace that closes a fraction does not end the answer.
 ELICITED = [
     ("", "4", 12, "4"),
     ("", " one two three four", 3, " one two three"),
@@ -167,7 +171,7 @@ ELICITED = [
 
 
 @pytest.mark.parametrize("begun, behind, limit, written", ELICITED)
-def test_an_answer_of_no_token_is_asked_for_a_box(
+def test_a_boxed_answer_is_elicited_after_an_empty_answer(
     scripted, ids, begun, behind, limit, written
 ):
     elicit = ELICITATION + begun
@@ -179,8 +183,8 @@ def test_an_answer_of_no_token_is_asked_for_a_box(
     assert completion.finish_reason == "stop"
 
 
-def test_rows_of_one_batch_end_by_themselves(scripted, ids):
-    # BOXED_START is answered with a box; prompts that end in START are asked for one.
+def test_rows_of_one_batch_end_independently(scripted, ids):
+    # After BOXED_START the answer has a box; after START a box is elicited.
     script = chain(START, *ids(" The sum is"), END)
     script |= chain(BOXED_START, *ids(r" \boxed{7}"), END)
     engine = scripted(script)
@@ -198,7 +202,7 @@ def test_rows_of_one_batch_end_by_themselves(scripted, ids):
         assert alone[request.key] == together[request.key]
 
 
-def test_rows_that_end_in_one_step_leave_and_the_one_between_goes_on(scripted, ids):
+def test_a_row_continues_when_its_neighbours_end_in_the_same_step(scripted, ids):
     script = chain(START, END) | chain(BOXED_START, *ids(" \\boxed{7}"), END)
     requests = [
         Request(str(number), [number, last])
@@ -209,7 +213,7 @@ def test_rows_that_end_in_one_step_leave_and_the_one_between_goes_on(scripted, i
     assert texts == ["", " \\boxed{7}", ""]
 
 
-def test_a_prompt_fits_when_all_that_may_follow_it_does(scripted, ids):
+def test_a_prompt_fits_if_the_context_also_holds_all_that_may_follow(scripted, ids):
     engine = scripted(chain(START, END))
     room = CONTEXT - 10 - len(ids(ELICITATION)) - 3
     fits = Request("fits", [*[7] * (room - 1), START])
@@ -224,11 +228,11 @@ def test_a_prompt_fits_when_all_that_may_follow_it_does(scripted, ids):
     "temperature, top_p, drawn",
     [(0, 1, 1), (1, 1, 2), (1, 0.6, 1), (1, 0.8, 2), (2, 0.63, 2)],
 )
-def test_temperature_and_nucleus_decide_what_may_be_drawn(
+def test_temperature_and_top_p_limit_the_tokens_that_can_be_drawn(
     scripted, ids, temperature, top_p, drawn
 ):
     [yes] = ids(" yes")
-    [no] = ids(" no")  # has 0.73 of the probability, 0.62 at temperature 2
+    [no] = ids(" no")  # its probability is 0.73, and 0.62 at temperature 2
     script = {START: {yes: SURE - 1, no: SURE}} | chain(yes, END) | chain(no, END)
     engine = scripted(script)
     requests = [Request(str(seed), [START], seed) for seed in range(24)]

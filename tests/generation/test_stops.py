@@ -1,4 +1,4 @@
-"""What chat templates put behind an assistant's turn."""
+"""The tokens that end an assistant's turn, read from chat templates."""
 
 from types import SimpleNamespace
 
@@ -11,7 +11,8 @@ from lib.grading import grade
 TURN = "<|im_start|>{{ m.role }}\n{{ m.content }}"
 CHATML = "{% for m in messages %}" + TURN + "<|im_end|>\n{% endfor %}"
 OPEN = CHATML.replace("<|im_end|>", "{% if not loop.last %}<|im_end|>{% endif %}")
-# A thought in a channel of its own, which closes as an earlier turn does: gpt-oss.
+# As in gpt-oss: a separate channel for thoughts, which ends with the token that also
+# ends earlier turns.
 CHANNELS = (
     "{% for m in messages %}<|start|>{{ m.role }}"
     "{% if m.thinking and loop.last %}<|channel|>analysis<|message|>{{ m.thinking }}"
@@ -27,7 +28,7 @@ MARKS = ["<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<|return|>"]
 
 @pytest.fixture
 def marked(tokenizer):
-    """A tokenizer that knows the marks of channels, too."""
+    """A tokenizer with the special tokens of channels."""
     tokenizer.add_special_tokens({"additional_special_tokens": MARKS})
     return tokenizer
 
@@ -36,41 +37,44 @@ def marked(tokenizer):
     "template, end",
     [
         (CHATML, ["<|im_end|>"]),
-        # A space before the end, and one token that ends all turns.
+        # The same token ends all turns, with a space before it.
         (
             "{% for m in messages %}{{ m.content }} {{ eos_token }}{% endfor %}",
             ["<|endoftext|>"],
         ),
-        # Words alone, which are no tokens of their own.
+        # Turns end with plain text and no special token.
         ("{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}", []),
         ("{{ raise_exception('tools are needed') }}", []),
         (None, []),
-        # The last turn is left open, or refused: an earlier one shows its end.
+        # If the template leaves the last turn open or refuses it, an earlier turn shows
+        # the end.
         (OPEN, ["<|im_end|>"]),
         ("{{ raise_exception('?') if not messages[2:] }}" + CHATML, ["<|im_end|>"]),
         (CHANNELS, ["<|return|>"]),
         (CHANNELS.replace("m.thinking", "m.reasoning_content"), ["<|return|>"]),
-        # What closes a thought ends no turn.
+        # A token that closes a thought does not end the turn.
         (CHANNELS.replace("<|return|>", "<|end|>"), []),
     ],
 )
-def test_the_turns_end_is_read_off_the_template(marked, template, end):
+def test_the_end_of_a_turn_is_read_from_the_chat_template(marked, template, end):
     marked.chat_template = template
     marked.eos_token = "<|endoftext|>"
     assert turn_end(marked) == marked.convert_tokens_to_ids(end)
 
 
 @pytest.mark.parametrize("declared, several", [(None, []), (5, [5]), ([5, 6], [5, 6])])
-def test_declared_ends_and_the_tokenizers_own_stop_too(tokenizer, declared, several):
+def test_stop_tokens_include_those_of_the_model_and_of_the_tokenizer(
+    tokenizer, declared, several
+):
     config = GenerationConfig(eos_token_id=declared)
     model = SimpleNamespace(generation_config=config)
     tokenizer.chat_template = CHATML
     tokenizer.eos_token = "<|endoftext|>"
-    own = tokenizer.convert_tokens_to_ids(["<|im_end|>", "<|endoftext|>"])
-    assert stop_tokens(model, tokenizer) == {*own, *several}
+    ends = tokenizer.convert_tokens_to_ids(["<|im_end|>", "<|endoftext|>"])
+    assert stop_tokens(model, tokenizer) == {*ends, *several}
 
 
-def test_an_answer_goes_on_behind_its_closed_thought(marked, ids):
+def test_an_answer_continues_after_its_closed_thought(marked, ids):
     marked.chat_template = CHANNELS
     writer = SimpleNamespace(
         stops=turn_end(marked), tokenizer=marked, loaded=SimpleNamespace(device="cpu")

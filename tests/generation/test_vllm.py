@@ -1,7 +1,7 @@
-"""The vllm engine: what it asks of vLLM, on a stand-in, and the real one's texts.
+"""The vllm engine: its calls, on a stand-in for vLLM, and the real vLLM's texts.
 
-The stand-in continues a prompt by a script {token: next token}. The real one, where it
-is installed, is held against the transformers engine, in float32 on the demo model.
+The stand-in continues a prompt by a script {token: next token}. If the real vLLM is
+installed, it is compared with the transformers engine, in float32 on the demo model.
 """
 
 import importlib
@@ -29,16 +29,16 @@ START = 5000
 
 
 class StandIn:
-    """An LLM that remembers what it was started with and what it was asked."""
+    """An LLM that records the arguments of its start and of its calls."""
 
     def __init__(self, **arguments):
         self.arguments = arguments
-        self.asked = []
+        self.calls = []
         self.script = {}
 
     def generate(self, prompts, parameters, use_tqdm):
-        self.asked.append(list(zip(prompts, parameters, strict=True)))
-        return [self._continued(*pair) for pair in self.asked[-1]]
+        self.calls.append(list(zip(prompts, parameters, strict=True)))
+        return [self._continued(*pair) for pair in self.calls[-1]]
 
     def _continued(self, prompt, parameters):
         token = prompt["prompt_token_ids"][-1]
@@ -55,7 +55,7 @@ class StandIn:
 
 @pytest.fixture
 def vllm(monkeypatch):
-    """The engine's module, with a stand-in for vLLM."""
+    """The module lib.generation.vllm, with the stand-in for vLLM."""
     fake = SimpleNamespace(
         LLM=StandIn, SamplingParams=SimpleNamespace, TokensPrompt=dict
     )
@@ -67,7 +67,7 @@ def vllm(monkeypatch):
 
 @pytest.fixture
 def engine(vllm, speaking):
-    """The engine, for a model of no weights."""
+    """The engine for a tiny model, which the stand-in does not use."""
     config = LlamaConfig(hidden_size=8, num_attention_heads=2, num_hidden_layers=2)
     engine = vllm.Engine(speaking(LlamaForCausalLM(config)), 4)
     engine.stops = {END}
@@ -76,7 +76,7 @@ def engine(vllm, speaking):
 
 
 BOTH, FIRST, SECOND = slice(2), slice(1), slice(1, 2)
-# What is written before the model's end, of how many tokens at most, and the calls.
+# The answer before the stop token, the token limit, and the expected calls.
 ANSWERS = [
     (" The sum is", 10, BOTH),
     (" The sum is", 2, BOTH),
@@ -86,7 +86,7 @@ ANSWERS = [
 
 
 @pytest.mark.parametrize("text, limit, calls", ANSWERS)
-def test_an_answer_without_a_box_goes_on_until_it_closes(
+def test_an_answer_without_a_box_is_elicited_by_a_second_call(
     engine, tokenizer, ids, text, limit, calls
 ):
     begun, written, elicitation = [7, 8, START], ids(text)[:limit], ids(ELICITATION)
@@ -101,20 +101,20 @@ def test_an_answer_without_a_box_goes_on_until_it_closes(
     ]
     assert [
         (prompt["prompt_token_ids"], how.seed, how.max_tokens)
-        for [(prompt, how)] in engine.llm.asked
+        for [(prompt, how)] in engine.llm.calls
     ] == both[calls]
-    asked_for = "" if calls == FIRST else f"{ELICITATION}42}}"
-    assert completion.text == tokenizer.decode(written) + asked_for
+    elicited = "" if calls == FIRST else f"{ELICITATION}42}}"
+    assert completion.text == tokenizer.decode(written) + elicited
     assert completion.finish_reason == ("stop" if limit == 10 else "length")
 
 
-def test_prompts_are_asked_for_in_chunks_with_room_for_the_longest(engine):
+def test_prompts_are_sent_in_chunks_and_the_context_fits_the_longest(engine):
     engine.llm.script = {START: END}
     requests = [Request(str(n), [7] * n + [START]) for n in range(40)]
     completions = list(engine.complete(requests, Sampling(10)))
     assert len(completions) == 40
-    assert [len(chunk) for chunk in engine.llm.asked] == [16, 16, 8]
-    with pytest.raises(KeyError):  # of the new stand-in, which has no script
+    assert [len(chunk) for chunk in engine.llm.calls] == [16, 16, 8]
+    with pytest.raises(KeyError):  # the engine starts a new stand-in without a script
         list(engine.complete([Request("a", [7] * 200)], Sampling(1)))
     assert engine.llm.arguments["max_model_len"] == 201
     assert engine.llm.arguments["max_num_seqs"] == 4
@@ -127,8 +127,7 @@ def test_arm_is_refused_in_one_line(engine, refused):
 
 @installed
 def test_greedy_tokens_equal_those_of_transformers(demo):
-    # Off the cores of vLLM's workers: threads that wait for each other there take
-    # minutes.
+    # Leave the cores to vLLM's workers: if torch uses them too, the test takes minutes.
     torch.set_num_threads(1)
     requests = []
     for number, problem in enumerate(load_problems("embedded", limit=24, seed=0)):

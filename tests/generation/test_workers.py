@@ -1,7 +1,7 @@
-"""Runs whose workers are lost, on a Ray cluster of this machine.
+"""Runs that lose workers, on a Ray cluster on this machine.
 
-Each key is there once, and texts are as without workers. `make test-ray` runs these
-tests; the model is tiny, so most of their time Ray starts.
+Each key is stored once, with the same text as without workers. `make test-ray` runs
+these tests, which spend most of their time on starting Ray.
 """
 
 import contextlib
@@ -27,9 +27,9 @@ pytestmark = [
         reason="ray is not installed (make test-ray installs it)",
     ),
 ]
-SECONDS_TO_END = 120  # after which no process of a run may be left
+SECONDS_TO_END = 120  # after this time no process of a run may be left
 LOOPBACK = {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
-# Of so many problems that no run is over before what is to happen to it has.
+# So many problems that a run is still going when it is interrupted.
 OPTIONS = (
     "--limit 64 --conditions none,mless:5,arm --format plain --max-new-tokens 12"
     " --elicit --batch-size 2 --gpus-per-worker 0"
@@ -37,13 +37,13 @@ OPTIONS = (
 
 
 def typed(model, folder, workers):
-    """The command that answers problems under the conditions into a folder."""
-    where = f"evaluate --model {model} --out {folder} --workers {workers}"
-    return f"{where} {OPTIONS}".split()
+    """Return the arguments of a command that answers problems into a folder."""
+    command = f"evaluate --model {model} --out {folder} --workers {workers}"
+    return f"{command} {OPTIONS}".split()
 
 
 def run(model, folder, workers=2):
-    """Type it; return its exit code."""
+    """Run that command and return its exit code."""
     return main(typed(model, folder, workers))
 
 
@@ -55,7 +55,7 @@ def lines(folder):
 
 @pytest.fixture(scope="module")
 def expected(tiny_llama, tmp_path_factory):
-    """What a run without workers writes."""
+    """The lines that a run without workers writes."""
     folder = tmp_path_factory.mktemp("alone")
     run(tiny_llama, folder, workers=0)
     return lines(folder)
@@ -63,14 +63,16 @@ def expected(tiny_llama, tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch):
-    """Let workers have one thread each, and the place that all other work has."""
+    """Give each worker one thread and the priority of all other processes."""
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setenv("RAY_worker_niceness", "0")  # 15 otherwise
 
 
 @pytest.fixture
 def before_each_chunk(monkeypatch):
-    """Let workers call a function with the requests of a chunk before they begin it."""
+    """A function that makes workers call another one with the requests of each chunk
+    before they begin it.
+    """
     workers = importlib.import_module("lib.generation.workers")
 
     def install(happen):
@@ -85,7 +87,7 @@ def before_each_chunk(monkeypatch):
 
 
 def die_once(folder):
-    """Return what kills one worker, the first that comes to a second chunk."""
+    """Return a function that kills the first worker that begins a second chunk."""
     chunks = []
 
     def happen(requests):
@@ -97,7 +99,7 @@ def die_once(folder):
     return happen
 
 
-def test_of_two_workers_one_is_killed_and_answers_are_those_of_one_process(
+def test_answers_equal_those_of_one_process_if_one_of_two_workers_is_killed(
     tiny_llama, tmp_path, expected, before_each_chunk, capfd
 ):
     killed = tmp_path / "killed"
@@ -109,7 +111,7 @@ def test_of_two_workers_one_is_killed_and_answers_are_those_of_one_process(
     assert "Traceback" not in capfd.readouterr().err
 
 
-def test_a_chunk_that_kills_every_worker_is_given_up_and_asked_for_again(
+def test_a_chunk_that_kills_every_worker_is_skipped_and_retried_by_the_next_run(
     tiny_llama, tmp_path, expected, before_each_chunk, capsys
 ):
     bad = next(line for line in expected if '"condition": "mless:5"' in line)
@@ -124,7 +126,7 @@ def test_a_chunk_that_kills_every_worker_is_given_up_and_asked_for_again(
     assert "error: 8 prompts failed;" in capsys.readouterr().err
     assert len(lines(out)) == len(expected) - 8
     assert bad not in lines(out)
-    # Without what kills its workers it is done.
+    # Without the function that kills its workers the run completes.
     run(tiny_llama, out, workers=0)
     assert lines(out) == expected
 
@@ -137,10 +139,10 @@ def test_a_worker_with_other_weights_refuses(
     changed[-1] ^= 1
 
     def happen(requests):
-        # Both workers come here, and one may be reading.
-        whole = tmp_path / str(os.getpid())
-        whole.write_bytes(changed)
-        whole.replace(file)
+        # Both workers run this while the other may be reading the file.
+        copy = tmp_path / str(os.getpid())
+        copy.write_bytes(changed)
+        copy.replace(file)
 
     before_each_chunk(happen)
     assert run(tiny_checkpoint, tmp_path / "out") == 2
@@ -149,7 +151,9 @@ def test_a_worker_with_other_weights_refuses(
 
 
 def listening_addresses(processes):
-    """Return where processes listen, as far as they are still there."""
+    """Return the addresses on which processes listen, ignoring those that have
+    ended.
+    """
     addresses = set()
     for process in processes:
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -159,7 +163,7 @@ def listening_addresses(processes):
     return addresses
 
 
-def test_an_interrupted_run_takes_its_cluster_along_and_continues(
+def test_an_interrupted_run_ends_its_cluster_and_can_be_continued(
     tiny_llama, tmp_path, expected
 ):
     folder = tmp_path / "out"
@@ -174,11 +178,11 @@ def test_an_interrupted_run_takes_its_cluster_along_and_continues(
     )
     family, listening = [], set()
     while not lines(folder) and process.poll() is None:
-        # Looked at before there is an answer: few are left to write after the first.
+        # Look at the processes before the first answer: the rest follows quickly.
         family = psutil.Process(process.pid).children(recursive=True)
         listening |= listening_addresses(family)
         time.sleep(0.05)
-    # As a terminal does: to every process of the command.
+    # Like a terminal, send the signal to every process of the command.
     os.killpg(process.pid, signal.SIGINT)
     errors = process.communicate()[1]
     assert process.returncode == 130, errors
@@ -192,7 +196,7 @@ def test_an_interrupted_run_takes_its_cluster_along_and_continues(
     assert lines(folder) == expected
 
 
-def test_a_cluster_that_is_not_there_is_one_line(
+def test_an_unreachable_cluster_is_named_in_one_line(
     tiny_llama, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")

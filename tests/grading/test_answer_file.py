@@ -1,4 +1,4 @@
-"""Files of other harnesses: what is null, and what is missing."""
+"""Answer files of other evaluation harnesses: null, empty and missing fields."""
 
 import pytest
 from hand_written import keep
@@ -9,7 +9,7 @@ from lib.grading.answer_file import read_pairs
 
 @pytest.fixture
 def read(tmp_path):
-    """Return the pairs of a file of these rows."""
+    """A function that writes rows into a file and reads its pairs."""
 
     def pairs(*rows):
         keep(tmp_path / "a.jsonl", rows)
@@ -18,7 +18,7 @@ def read(tmp_path):
     return pairs
 
 
-def test_a_model_that_wrote_nothing_is_wrong_and_not_left_out(read):
+def test_an_empty_or_null_response_is_not_left_out(read):
     answered = {"answer": 5, "response": "5"}
     for nothing in (None, ""):
         pairs = read(answered, {"answer": "6", "response": nothing})

@@ -1,4 +1,4 @@
-"""The authors' rule as published, with its faults."""
+"""The authors' grading rule as published, including its faults."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from lib.grading.authors_grader import (
 )
 
 PROMPT = r"Please put your final answer within \boxed{}. What is 7 + 5?"
-# Gold answers and others that either rule accepts, only the authors', and neither.
+# Gold answers and other answers that both rules accept, only the authors', or neither.
 RULED = {
     "both": r"""
 \frac{1}{2} | 0.5
@@ -34,7 +34,7 @@ RULED = {
 
 
 @pytest.mark.parametrize("accepted", RULED)
-def test_applies_the_dataset_string_rules(accepted):
+def test_the_authors_rule_and_exact_match_accept_the_answers_of_their_tables(accepted):
     for row in RULED[accepted].strip().splitlines():
         gold, _, answer = row.partition(" |")
         answer = answer.strip()
@@ -43,7 +43,7 @@ def test_applies_the_dataset_string_rules(accepted):
         assert is_exact_match(gold, answer) is (accepted == "both"), row
 
 
-def test_a_box_is_looked_for_in_the_prompt_too_and_an_unclosed_last_one_is_wrong():
+def test_the_authors_rule_also_searches_the_prompt_and_rejects_an_unclosed_last_box():
     assert is_correct_by_authors("12", PROMPT, "I do not know.")
     assert not is_correct_by_authors(
         "12", with_doubled_braces(PROMPT), "I do not know."

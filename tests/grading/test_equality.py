@@ -1,4 +1,4 @@
-"""What counts as the same answer, and what a response that gives none is called."""
+"""Which answers count as the same, and the status of responses without an answer."""
 
 import pytest
 from hypothesis import example, given, settings
@@ -221,7 +221,7 @@ def test_the_same_answer_is_accepted_in_any_form_and_a_near_miss_is_not():
         assert verdict.correct is same, (gold, answer, verdict.method)
 
 
-# What decides, a gold answer and another.
+# The method that decides, a gold answer and another answer.
 METHODS = r"""
 equal | x=4 | 4
 equal | 4 | x=4
@@ -237,7 +237,7 @@ math-verify | x+1 | 1+x
 
 
 @pytest.mark.parametrize("row", METHODS.strip().splitlines())
-def test_the_grade_says_what_decided(row):
+def test_a_grade_names_the_method_that_decided(row):
     method, gold, answer = row.split(" | ")
     assert grade(gold, boxed(answer)).method == method
 
@@ -260,7 +260,7 @@ STATUS_OF = {
         (r"The answer is $\boxed{5}$.", boxed("5")),
         ("x = 5, which is the only root", boxed("5")),
     ],
-    # Scripts of which a few words are read.
+    # The grader knows only a few words of these languages.
     "unreadable-answer": [
         (r"\text{even}", boxed(r"\text{偶数}")),
         ("12", boxed("十二")),

@@ -1,4 +1,6 @@
-"""What a response answers: its last closed box, as a number, worked out or not."""
+"""The answer of a response: its last closed box, its number, and whether it is worked
+out.
+"""
 
 from fractions import Fraction
 
@@ -20,12 +22,12 @@ balanced = st.recursive(
 
 
 @given(balanced, st.text(alphabet="ab \\{", max_size=5))
-def test_the_content_of_a_box_comes_back_whole(content, before):
+def test_the_content_of_a_box_is_returned_in_full(content, before):
     text = before.rstrip("\\") + rf" \boxed{{{content}}} and so on."
     assert last_box(text) == content
 
 
-# A response, and its last box.
+# A response, and the content of its last box.
 BOXES = r"""
 \boxed{1} then \boxed{2} → 2
 \boxed {7} → 7
@@ -39,17 +41,17 @@ x = \boxed 5$ → 5
 """
 
 
-def test_takes_the_last_closed_box():
+def test_the_last_closed_box_is_the_answer():
     for row in BOXES.strip().splitlines():
         response, content = row.split(" → ")
         assert last_box(response) == content
     assert last_box(r"Put it in a \boxed one.") is None
-    # Read again for every box this would not end.
+    # A parser that starts again at every box would not end.
     assert last_box(r"\boxed{" * 100_000) is None
 
 
-# Responses that answer 12, by what else is there. The grader does not know the problem:
-# a header before any box may be of the one that was asked, and is not cut.
+# Responses that answer 12, by the other text that they have. The grader does not know the
+# problem: a header before the first box may belong to it, so nothing is cut there.
 RESPONSES = {
     "nothing": r"""
 It is \boxed{12}.<|im_end|><|endoftext|>
@@ -107,7 +109,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("mark, response", CASES)
-def test_the_answer_is_told_apart_from_what_stands_round_it(mark, response):
+def test_the_answer_is_separated_from_the_text_around_it(mark, response):
     box, run_on = read_answer(response.replace(r"\n", "\n"))
     assert box == "12"
     assert run_on is (mark == "run_on")
@@ -118,7 +120,7 @@ def test_a_turn_of_the_user_ends_an_answer_without_a_box():
     assert read_answer("I do not know." + run_on) == (None, True)
 
 
-def test_backslashes_that_json_lost_or_doubled_come_back():
+def test_backslashes_that_json_lost_or_doubled_are_restored():
     twice = r"It is \\boxed{\\frac{1}{2}}."
     assert read_answer(twice) == (r"\frac{1}{2}", False)
     assert read_answer("It is \boxed{\frac{1}{2}}.") == (r"\frac{1}{2}", False)
@@ -149,7 +151,7 @@ NUMBERS = r"""
 """
 
 
-def test_numbers_are_exact():
+def test_numbers_are_parsed_exactly():
     for row in NUMBERS.strip().splitlines():
         text, _, value = row.partition(" = ")
         number = None if value == "none" else Fraction(value)
@@ -176,8 +178,8 @@ def test_units_have_one_spelling():
         assert split_unit(spelled(text)) == (value.strip(), units.split()), text
 
 
-# A gold answer, then ways to write the number itself, and after ≠ what is something to
-# be carried out.
+# A gold answer, then ways to write the number, and after ≠ expressions that are still to
+# be worked out.
 ANSWERS = r"""
 12 | 12.0 | (12) | 24/2 | \frac{24}{2} | \$12 | 12\text{ m/s} | 12\text{ cm}^2 | 12\%
 12 | 8 + 4 = 12 | 12 = 8 + 4 | f(2) = 12 | 1.2 \times 10^1
@@ -192,7 +194,7 @@ ANSWERS = r"""
 """
 
 
-def test_the_number_itself_is_worked_out_and_an_operation_on_numbers_is_not():
+def test_a_number_counts_as_worked_out_and_an_arithmetic_expression_does_not():
     for line in ANSWERS.strip().splitlines():
         done, _, to_do = line.partition(" ≠ ")
         gold, *worked_out = done.split(" | ")

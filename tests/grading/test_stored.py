@@ -1,4 +1,4 @@
-"""Every stored completion gets the grade that is stored with it."""
+"""Every stored completion gets its stored grade."""
 
 import pytest
 
@@ -14,8 +14,8 @@ FILES = sorted(DATA.glob("*/answers/*.jsonl.gz"))
 
 @pytest.fixture(scope="module")
 def stored():
-    """One record of each pair of a gold answer and a response, with instruction and
-    without.
+    """One row for each distinct gold answer, response, and presence of the
+    instruction.
     """
     records = {}
     for row in read(*FILES):
@@ -24,26 +24,26 @@ def stored():
     return list(records.values())
 
 
-def test_every_stored_pair_is_graded_as_it_is_stored(stored):
+def test_every_stored_answer_gets_its_stored_grade(stored):
     grades = grade_many((row["answer"], row["response"]) for row in stored)
     assert len(grades) > 2000
     for row, grade in zip(stored, grades, strict=True):
         for field in ("correct", "extracted", "run_on"):
             assert getattr(grade, field) == row[field], (row["key"], field, grade)
-        # No table asks how a wrong answer is written.
+        # No table uses this field of wrong answers.
         if grade.correct:
             assert grade.evaluated == row["evaluated"], row["key"]
-        # Which of the rules decided may change, but not whether one did.
+        # Another rule may decide, but a pair must not start or stop to be comparable.
         if {grade.method, row["method"]} & STATUSES:
             assert grade.method == row["method"], row["key"]
 
 
-def test_every_stored_pair_is_judged_by_the_authors_rule_as_it_is_stored(stored):
+def test_every_stored_answer_gets_its_stored_grade_by_the_authors_rule(stored):
     for row in stored:
         answer = row["answer"]
         response = row["response"]
         instructed = parse_condition(row["condition"]).instructed
-        # The rule looks for boxes, which no other part of a prompt has.
+        # The rule looks for boxes, and only the instruction has one.
         prompt = INSTRUCTION if instructed else ""
         verdicts = {
             "correct_authors": is_correct_by_authors(answer, prompt, response),

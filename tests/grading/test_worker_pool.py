@@ -1,4 +1,4 @@
-"""Bounds that only another process can keep: time, memory, a worker's own life."""
+"""Limits that only another process can enforce: time, memory, and a worker's crash."""
 
 import os
 import resource
@@ -29,17 +29,18 @@ def command_of(process):
         return ""
 
 
-def test_a_pair_that_takes_too_long_costs_one_answer(monkeypatch):
+def test_a_pair_over_the_time_limit_costs_only_its_grade(monkeypatch):
     monkeypatch.setattr(worker_pool, "SECONDS", 0.5)
     assert grade("12", r"\boxed{9^{9^{9^9}}}").method == "timeout"
     monkeypatch.undo()
     assert grade("3x", r"\boxed{x+2x}") == Grade(True, "x+2x", "math-verify")
 
 
-def test_a_worker_that_is_killed_costs_at_most_one_answer():
+def test_a_killed_worker_costs_at_most_one_grade():
     assert grade("2x", r"\boxed{x+x}").correct
     limits = {resource.prlimit(one.pid, resource.RLIMIT_AS) for one in workers()}
-    assert (worker_pool.MEMORY, worker_pool.MEMORY) in limits  # others may still start
+    # Other workers may still be starting, without their limits.
+    assert (worker_pool.MEMORY, worker_pool.MEMORY) in limits
     limits = {resource.prlimit(one.pid, resource.RLIMIT_CORE) for one in workers()}
     assert (0, 0) in limits
     for worker in workers():
@@ -51,7 +52,7 @@ def test_a_worker_that_is_killed_costs_at_most_one_answer():
 
 
 @pytest.mark.parametrize("refusal", [OSError("Invalid"), ValueError("exceeds")])
-def test_a_worker_starts_though_its_system_refuses_limits(monkeypatch, refusal):
+def test_a_worker_starts_even_if_the_system_refuses_its_limits(monkeypatch, refusal):
     def refuse(kind, limits):
         raise refusal
 
@@ -82,7 +83,7 @@ def test_workers_do_not_outlive_a_parent_that_is_killed():
     assert {process.status() for process in alive} <= {psutil.STATUS_ZOMBIE}
 
 
-def test_a_script_that_grades_runs_once_though_it_has_no_guard(tmp_path):
+def test_a_script_without_a_main_guard_runs_once(tmp_path):
     script = tmp_path / "script.py"
     lines = (
         "from lib.grading import grade",
@@ -95,7 +96,7 @@ def test_a_script_that_grades_runs_once_though_it_has_no_guard(tmp_path):
     assert (done.returncode, done.stdout) == (0, "True\n")
 
 
-def test_that_no_worker_starts_is_told_in_a_line(monkeypatch, refused):
+def test_one_line_says_that_no_grading_worker_starts(monkeypatch, refused):
     monkeypatch.setattr(worker_pool, "_pool", Mock())
     monkeypatch.setattr(
         worker_pool, "_workers", Mock(side_effect=RuntimeError("no room"))
@@ -104,14 +105,14 @@ def test_that_no_worker_starts_is_told_in_a_line(monkeypatch, refused):
 
 
 @pytest.mark.parametrize("pair", [(7, "7"), ("7", None)])
-def test_what_is_no_text_is_refused_with_its_place(refused, pair):
+def test_a_pair_that_is_not_text_is_refused_with_its_number(refused, pair):
     message = refused(grade_many, [("7", "7"), pair])
     assert "of pair 2 is" in message
     assert "not text: give a str" in message
 
 
 def test_grades_keep_their_order_in_threads_and_in_a_forked_child():
-    # Every second one needs algebra.
+    # Every second answer needs algebra.
     answers = [rf"\sqrt{{{n * n}}}" if n % 2 else str(n) for n in range(2, 10)]
     pairs = [(str(n), rf"\boxed{{{answer}}}") for n, answer in enumerate(answers, 2)]
 

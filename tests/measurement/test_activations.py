@@ -1,5 +1,5 @@
-"""Measures of activations by their definitions, on what a forward of the demo model
-shows, and classes of tokens.
+"""Measures of activations compared with their definitions, on forward passes of the
+demo model, and classes of tokens.
 """
 
 import weakref
@@ -30,7 +30,7 @@ PROBLEMS = load_problems("embedded", limit=4)
 FIRST, _, THIRD, _ = PROBLEMS
 CONDITIONS = ["none", "mless", "random"]
 MEASURES = ["near zero", "L1", "L2", "Gini", "variance", "gate variance"]
-C = 0.5  # of what counts as near zero
+C = 0.5  # ARM's setting c, which says how small a near-zero activation is
 
 
 @pytest.fixture(scope="module")
@@ -39,12 +39,12 @@ def loaded():
 
 
 def measured(loaded, problems, *conditions, **options):
-    """Return what is measured of these problems under none and these conditions."""
+    """Return the measures of these problems under these conditions."""
     prompts = prompts_of(loaded, problems, conditions)
     return measure_activations(loaded, prompts, **options)
 
 
-# Tokens of a text as they follow each other, and the class of each.
+# The tokens of a text in order, each with its class.
 TOKENS = [
     ("If", "conjunctions"),
     (" 12", "digits"),
@@ -57,31 +57,31 @@ TOKENS = [
     ("3", "digits"),
     ("}{4}", "others"),
     (" and", "conjunctions"),
-    # A conjunction is a whole word.
+    # A conjunction must be a complete word.
     (" s", "others"),
     ("and", "others"),
     (" ands", "others"),
-    # What follows in a token does not count.
+    # Only the first character of a token counts.
     (" (7", "others"),
     ("8)", "digits"),
     ("", "others"),
 ]
 
 
-def test_classes_go_by_the_first_character_of_a_token():
+def test_token_classes_depend_on_the_first_character_of_a_token():
     tokens, classes = zip(*TOKENS, strict=True)
     offsets = list(pairwise(accumulate(map(len, tokens), initial=0)))
     assert token_classes("".join(tokens), offsets) == list(classes)
 
 
-def test_the_gini_index_of_few_numbers_is_exact_and_nothing_is_spread_evenly():
+def test_the_gini_index_of_few_numbers_is_exact_and_that_of_zeros_is_0():
     assert gini(torch.tensor([0, 4, 0, 0])) == 3 / 4
     assert gini(torch.zeros(3)) == 0
 
 
 def shown(loaded, problem, condition, layer):
-    """Return what a forward shows of the problem's tokens in a layer: what the
-    activation function gets and gives, and each token's class.
+    """Return input and output of the activation function for the problem's tokens in a
+    layer, from a forward pass, and each token's class.
     """
     prompt = build_prompt(loaded.tokenizer, problem.problem, condition)
     span = prompt.spans["problem"]
@@ -94,7 +94,7 @@ def shown(loaded, problem, condition, layer):
 def measures_by_hand(gate, activation, bound):
     """Return MEASURES of one prompt in one layer."""
     magnitudes = np.abs(activation)
-    # The Gini index is told by the area under the Lorenz curve.
+    # The Gini index follows from the area under the Lorenz curve.
     curve = np.sort(magnitudes.ravel()).cumsum() / magnitudes.sum()
     return [
         (magnitudes <= bound).mean(),
@@ -107,15 +107,17 @@ def measures_by_hand(gate, activation, bound):
 
 
 def histogram_by_hand(activation):
-    """Return the counts of the bins; what lies outside is at its ends."""
+    """Return the counts of the bins; the outer bins include values outside the
+    range.
+    """
     edges = BIN_EDGES.double().numpy()
     clipped = activation.clip(edges[0], edges[-1])
     return np.histogram(clipped, edges)[0]
 
 
 def by_hand(loaded, problem, layer):
-    """Return measures, classes and counts of one problem in a layer over CONDITIONS,
-    from their definitions.
+    """Return measures, classes and histogram counts of one problem in a layer under
+    CONDITIONS, computed from their definitions.
     """
     measures, classes, counts = [], [], []
     for condition in CONDITIONS:
@@ -131,34 +133,34 @@ def by_hand(loaded, problem, layer):
 
 
 def likeness(counts):
-    """Return the cosine of each change from none with that by the slashes."""
+    """Return the cosine between each condition's change from none and the slashes'."""
     changes = counts[1:] - counts[0]
     lengths = np.linalg.norm(changes, axis=1)
     return changes @ changes[0] / (lengths * lengths[0])
 
 
-def test_every_number_agrees_with_what_a_forward_shows(loaded):
+def test_measures_of_activations_equal_their_definitions(loaded):
     found = measured(loaded, [FIRST, THIRD], *CONDITIONS, arm=Arm(c=C))
     assert found.layer.values.tolist() == [1, 2]
     assert found["shape"].sel(condition="none").isnull().all()
-    assert found.counts.dtype == np.float64  # float32 is exact to 2**24 alone
+    assert found.counts.dtype == np.float64  # float32 is exact only up to 2**24
     for layer in found.layer.values:
         of_both = 0
         for problem in (FIRST, THIRD):
             measures, classes, counts = by_hand(loaded, problem, layer)
-            here = found.sel(layer=layer, problem=problem.id)
-            there = here.measures.sel(measure=MEASURES)
-            np.testing.assert_allclose(there, measures, rtol=1e-3)
-            np.testing.assert_allclose(here.classes, classes, atol=1e-3)
-            np.testing.assert_allclose(here["shape"][1:], likeness(counts), atol=2e-3)
+            one = found.sel(layer=layer, problem=problem.id)
+            values = one.measures.sel(measure=MEASURES)
+            np.testing.assert_allclose(values, measures, rtol=1e-3)
+            np.testing.assert_allclose(one.classes, classes, atol=1e-3)
+            np.testing.assert_allclose(one["shape"][1:], likeness(counts), atol=2e-3)
             of_both = of_both + counts
-        there = found.counts.sel(layer=layer)
-        assert (there.sum("bin") == of_both.sum(1)).all()
-        # What lies on the edge of a bin may be in either.
-        assert abs(there - of_both).sum() < 1e-3 * of_both.sum()
+        in_layer = found.counts.sel(layer=layer)
+        assert (in_layer.sum("bin") == of_both.sum(1)).all()
+        # A value on the edge between two bins may be in either.
+        assert abs(in_layer - of_both).sum() < 1e-3 * of_both.sum()
 
 
-def test_slashes_among_the_words_of_the_problem_are_none_of_its_tokens(loaded):
+def test_slashes_inserted_among_the_words_of_a_problem_are_not_its_tokens(loaded):
     names = ("embedded/loss/049", "embedded/share/112")
     some = [one for one in load_problems("embedded") if one.id in names]
     prompts = prompts_of(loaded, some, ["mless@random"])
@@ -172,7 +174,7 @@ def test_slashes_among_the_words_of_the_problem_are_none_of_its_tokens(loaded):
     assert (abs(found["shape"][1]) > 0.99).all()
 
 
-def test_what_is_held_does_not_grow_with_the_problems(loaded, monkeypatch, capsys):
+def test_memory_does_not_grow_with_the_number_of_problems(loaded, monkeypatch, capsys):
     monkeypatch.setattr(progress, "shown", True)
     made = []
     alive = []
@@ -189,7 +191,7 @@ def test_what_is_held_does_not_grow_with_the_problems(loaded, monkeypatch, capsy
     assert "4/4" in capsys.readouterr().err
 
 
-def test_arm_draws_anew_for_each_problem(loaded):
+def test_arm_draws_again_for_each_problem(loaded):
     twins = [FIRST, FIRST.model_copy(update={"id": "twin"})]
     found = measured(loaded, twins, "arm", seed=5).measures
     first, second = found.transpose("problem", ...).values
@@ -199,7 +201,7 @@ def test_arm_draws_anew_for_each_problem(loaded):
 
 
 @pytest.mark.parametrize(("fraction", "same"), [(0, True), (1, False)])
-def test_arm_moves_the_share_of_activations_that_is_asked_for(loaded, fraction, same):
+def test_arm_moves_the_requested_fraction_of_activations(loaded, fraction, same):
     found = measured(loaded, [FIRST], "arm", arm=Arm(fraction=fraction))
     none, arm = found.counts.transpose("condition", ...).values
     assert np.array_equal(none, arm) == same
@@ -208,6 +210,6 @@ def test_arm_moves_the_share_of_activations_that_is_asked_for(loaded, fraction, 
 def test_nan_activations_are_named():
     spoilt = load("demo", layers=2, device="cpu")
     spoilt.model.layers[1].mlp.gate_proj.weight.data[0, 0] = float("nan")
-    place = f"under none on problem {FIRST.id} gives NaN activations in layer 2"
-    with pytest.raises(InputError, match=place):
+    message = f"under none on problem {FIRST.id} gives NaN activations in layer 2"
+    with pytest.raises(InputError, match=message):
         measured(spoilt, PROBLEMS, "mless")

@@ -1,4 +1,4 @@
-"""Maps of layer 1's outputs against whole matrices and least squares."""
+"""Affine maps of layer 1's outputs compared with full matrices and least squares."""
 
 import numpy as np
 import pytest
@@ -18,25 +18,30 @@ def loaded():
 
 
 def outputs(loaded, prompt, matrix):
-    """Return (H, T, D), what the heads of layer 1 put out by attention (H, T, T)."""
+    """Return the outputs (H, T, D) of layer 1's heads for attention (H, T, T)."""
     (values,) = values_of(loaded.model, prompt.input_ids)
     return (matrix @ values).double().numpy()
 
 
 def unexplained(target, *columns):
-    """Return the squares that the best combination of these columns leaves, and it."""
+    """Return the residual sum of squares of the least-squares fit of these columns, and
+    the coefficients.
+    """
     matrix = np.stack([column.ravel() for column in columns], -1)
     best, *_ = np.linalg.lstsq(matrix, target.ravel(), rcond=None)
     return ((target.ravel() - matrix @ best) ** 2).sum(), best
 
 
-def fits_of_head(x, y, own):
-    """Return the fits of one head's outputs (n, D), with each token's lambda (n, 1)."""
-    # A sigma and a v have a number for each place of the vectors.
-    ones = [np.tile(place, (len(x), 1)) for place in np.eye(x.shape[1])]
+def fits_of_head(x, y, scales):
+    """Return R² of the maps of one head's outputs (n, D) without and with slashes.
+
+    scales: each token's attention on the original tokens (n, 1).
+    """
+    # The shift of a map has one number for each component of the outputs.
+    ones = [np.tile(unit, (len(x), 1)) for unit in np.eye(x.shape[1])]
     total, _ = unexplained(y, *ones)
     affine, (scale, *_) = unexplained(y, x, *ones)
-    softmax, _ = unexplained(y - own * x, *[(1 - own) * one for one in ones])
+    softmax, _ = unexplained(y - scales * x, *[(1 - scales) * one for one in ones])
     sigma = y - scale * x
     through_zero = np.linalg.eigvalsh(sigma.T @ sigma)
     return {
@@ -46,7 +51,7 @@ def fits_of_head(x, y, own):
     }
 
 
-def test_the_fits_are_those_of_least_squares_for_the_tokens_behind_the_slashes(loaded):
+def test_the_fits_equal_least_squares_on_the_tokens_after_the_slashes(loaded):
     prompts = prompts_of(loaded, [PROBLEM], ["mless"])
     before, after = (prompts[name][PROBLEM.id] for name in ("none", "mless"))
     span = after.spans["inserted"]
@@ -63,7 +68,7 @@ def test_the_fits_are_those_of_least_squares_for_the_tokens_behind_the_slashes(l
             assert fits[name][head] == pytest.approx(number, abs=1e-4), name
 
 
-def test_where_nothing_follows_the_slashes_there_is_nothing_to_fit(loaded):
+def test_the_fits_are_nan_if_nothing_follows_the_slashes(loaded):
     prompts = prompts_of(loaded, [PROBLEM], ["mless@end"])
     prompts["mless"] = prompts.pop("mless@end")
     fits = measure_affine(loaded, prompts)

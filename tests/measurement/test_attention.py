@@ -1,4 +1,4 @@
-"""What insertions do to received attention, held against whole matrices."""
+"""Effects of insertions on received attention, compared with full matrices."""
 
 import numpy as np
 import pytest
@@ -22,10 +22,10 @@ def loaded():
 
 
 def reference(loaded, before, after):
-    """Return the variables of one problem, (L, H) or (L, span, query).
+    """Return the variables of one problem, (L, H) or (L, span, query), computed by
+    their definitions from the full attention matrices.
 
-    They are made of the definitions and the whole matrices of its prompts without and
-    with the insertion.
+    before, after: the prompts without and with the insertion.
     """
     span = after.spans["inserted"]
     matrix = matrices(loaded.model, after.input_ids)
@@ -47,15 +47,16 @@ def reference(loaded, before, after):
 
 
 def dispersion(values):
-    """Return (L, H) of values (L, H, n, D)."""
+    """Return the relative dispersion (L, H) of value vectors (L, H, n, D)."""
     away = values - values.mean(2, keepdims=True)
     return ((away**2).sum((2, 3)) / (values**2).sum((2, 3))) ** 0.5
 
 
 def lambda_over_heads(matrix, baseline, before, after):
-    """Return lambda of each span and query over heads, (L, span, query).
+    """Return lambda over all heads for each span and set of queries, (L, span, query).
 
-    matrix: with the insertion; baseline: what is received without it.
+    matrix: attention with the insertion (L, H, T, T).
+    baseline: received attention without it (L, H, T).
     """
     later = torch.tril(torch.ones(len(after), len(after)), -1)
     is_original = torch.isin(torch.arange(len(after)), after.original)
@@ -73,14 +74,14 @@ def lambda_over_heads(matrix, baseline, before, after):
 
 
 def inner_tokens(prompt, name):
-    """Return where a span's tokens stand but the prompt's first and last."""
+    """Return the positions of a span without the prompt's first and last token."""
     if name == "original":
         return prompt.original[1:-1]
     span = prompt.spans[name]
     return slice(max(span.start, 1), min(span.stop, len(prompt) - 1))
 
 
-def test_every_number_agrees_with_the_attention_matrices(loaded):
+def test_measures_of_attention_equal_those_of_full_matrices(loaded):
     conditions = ["mless", "random"]
     prompts = prompts_of(loaded, PROBLEMS, conditions)
     measured = measure_attention(loaded, prompts)
@@ -88,10 +89,10 @@ def test_every_number_agrees_with_the_attention_matrices(loaded):
     for problem, before in prompts["none"].items():
         for condition in conditions:
             expected = reference(loaded, before, prompts[condition][problem])
-            there = measured.sel(problem=problem, condition=condition)
+            found = measured.sel(problem=problem, condition=condition)
             for name, numbers in expected.items():
                 np.testing.assert_allclose(
-                    there[name], numbers, rtol=2e-3, atol=2e-3, err_msg=name
+                    found[name], numbers, rtol=2e-3, atol=2e-3, err_msg=name
                 )
 
     second = measure_attention(loaded, prompts, [2])

@@ -1,5 +1,5 @@
-"""What is kept of a model: steps by key, when they are used again, and what is said
-when the repository's are not.
+"""Stored measurements of a model: their steps by key, when they are used again, and the
+messages if the repository's cannot be used.
 """
 
 import re
@@ -26,15 +26,14 @@ NAME = "tiny-llama"
 
 
 def changed(profile, **attention):
-    """Return a profile that measures these otherwise."""
+    """Return a profile with other settings of its attention section."""
     other = profile.attention.model_copy(update=attention)
     return profile.model_copy(update={"attention": other})
 
 
 def tiny(folder):
-    """Return a profile of two problems on a tiny model of three layers.
-
-    Two are its first layers, and one problem goes through all.
+    """Return a profile of two problems on a tiny model of three layers, of which two
+    are measured on both problems and all three on one.
     """
     profile = profile_with_overrides("demo", model=str(folder), limit=2, name="mine")
     profile = changed(profile, layers=2, map_problems=1)
@@ -43,7 +42,7 @@ def tiny(folder):
 
 @pytest.fixture(scope="module")
 def whole(tiny_llama, tmp_path_factory):
-    """Everything that is measured on the tiny model."""
+    """All measurements of the tiny model."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(paths, "RESULTS", tmp_path_factory.mktemp("results"))
         return measure(tiny(tiny_llama))[NAME]
@@ -51,7 +50,7 @@ def whole(tiny_llama, tmp_path_factory):
 
 @pytest.fixture
 def profile(tiny_checkpoint, tmp_path, monkeypatch):
-    """The same of a copy, with folders of its own."""
+    """The same profile on a copy of the model, with empty folders."""
     profile = tiny(tiny_checkpoint)
     monkeypatch.setattr(paths, "DATA", tmp_path / "data")
     monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
@@ -60,7 +59,7 @@ def profile(tiny_checkpoint, tmp_path, monkeypatch):
 
 @pytest.fixture
 def steps(monkeypatch):
-    """What returns the steps that were run."""
+    """A function that returns the steps that were run."""
     run_step = Mock(wraps=networks.run_step)
     monkeypatch.setattr(networks, "run_step", run_step)
     return lambda: [call.args[2] for call in run_step.call_args_list]
@@ -75,7 +74,7 @@ def test_a_file_has_every_variable_with_its_meaning(whole, tmp_path):
             assert opened[name].attrs["long_name"] == meaning
 
 
-def test_every_network_is_measured_and_nan_stands_where_nothing_was(whole):
+def test_every_network_is_measured_and_unmeasured_cells_are_nan(whole):
     assert whole.network.values.tolist() == list(variables.SEEDS)
     assert whole.condition.values.tolist() == variables.ORDER["condition"]
     assert whole.label.startswith(f"{NAME} @ ")
@@ -86,28 +85,28 @@ def test_every_network_is_measured_and_nan_stands_where_nothing_was(whole):
     for network in ("untrained 1", "uniform"):
         assert counts.sel(network=network).values.tolist() == [2, 2, 0]
     assert whole.dispersion.sel(network="uniform").isnull().all()
-    # Of the controls no claim asks for more than layer 1.
+    # No claim uses more than layer 1 of the control networks.
     has_activations = whole.measures.notnull().any(["condition", "problem", "measure"])
     of_networks = has_activations.sel(network=["trained", "untrained 1"])
     assert of_networks.values.tolist() == [[True, True, False], [True, False, False]]
     of_each_layer = whole.received.notnull().any(["condition", "token", "head"])
     assert of_each_layer.values.tolist() == [True, True, False]
-    # Whole numbers beyond the reach of float32.
+    # Counts may exceed the integers that float32 can hold.
     assert whole.counts.dtype == "float64"
 
-    # Each seed draws weights of its own.
+    # Each seed gives different weights.
     drawn = lam.sel(network=variables.UNTRAINED, layer=1).values.reshape(3, -1)
     assert len(np.unique(drawn, axis=0)) == 3
 
 
-def test_what_was_measured_of_the_first_layers_is_not_measured_again(profile):
+def test_the_step_through_all_layers_skips_the_first_layers(profile):
     (deep,) = (step for step in variables.STEPS if step.deep)
     problems = load_problems("embedded", 2, profile.seed)
     measured = networks.run_step(profile, *profile.attention.models, deep, problems)
     assert measured.layer.values.tolist() == [3]
 
 
-def test_no_problem_goes_through_every_layer_unless_some_are_asked_for(profile, steps):
+def test_no_problem_runs_through_all_layers_without_map_problems(profile, steps):
     measured = measure(changed(profile, map_problems=None), "attention")[NAME]
     assert measured.layer.values.tolist() == [1, 2]
     assert not any(step.deep for step in steps())
@@ -136,7 +135,7 @@ def test_steps_are_joined_in_order_with_nan_and_empty_parts():
     assert some.problem.values.tolist() == ["b", "a"]
 
 
-def test_what_is_there_is_not_measured_again(whole, profile, steps, monkeypatch):
+def test_stored_steps_are_not_measured_again(whole, profile, steps, monkeypatch):
     tokens = measure(profile, "tokens")[NAME]
     assert set(tokens) == set(variables.VARIABLES["tokens"])
     both = measure(profile, "tokens", "activations")[NAME]
@@ -177,18 +176,20 @@ def test_steps_of_other_weights_are_refused(profile, tiny_checkpoint, refused):
     model = LlamaForCausalLM.from_pretrained(tiny_checkpoint)
     model.model.layers[0].self_attn.q_proj.weight.data[0, 0] += 50
     model.save_pretrained(tiny_checkpoint)
-    # What is there is read without the weights, and nothing joins it.
+    # Stored steps are read without the weights, but no further step is added.
     assert measure(profile, "tokens")[NAME].revision == before.revision
     message = refused(measure, profile, "tokens", "attention")
     assert f'revision = "{before.revision}", not "' in message
-    # A smaller run that has begun with the new ones takes no step of the old ones.
+    # A smaller run that was begun with the new weights uses no steps of the old ones.
     smaller = profile.model_copy(update={"larger": profile, "name": "less"})
     measure(smaller, "tokens", stored=False)
     both = measure(smaller, "tokens", "activations")[NAME]
     assert both.revision != before.revision
 
 
-def test_another_arm_or_version_measures_anew_what_it_decides(profile, monkeypatch):
+def test_other_arm_settings_or_versions_invalidate_only_the_steps_that_use_them(
+    profile, monkeypatch
+):
     (spec,) = profile.attention.models
 
     def lost():
@@ -219,36 +220,38 @@ def test_a_damaged_step_is_refused_and_a_half_written_one_measured_again(
 
 @pytest.fixture
 def kept(whole, profile):
-    """The file that the repository keeps of the model."""
+    """The repository's file of measurements of the model."""
     path = paths.DATA / "mine" / f"{NAME}.nc"
     save_measured(path, whole.drop_vars("shape"))
     return path
 
 
-def test_what_the_repository_keeps_is_used_where_nothing_was_measured_here(
+def test_the_repositorys_measurements_are_used_if_results_has_none(
     whole, profile, kept
 ):
     assert profile.all_shipped
     assert set(measure(profile)[NAME]) == set(whole) - {"shape"}
-    # What is measured here comes before it.
+    # Measurements in results/ precede those of the repository.
     assert "shape" in measure(profile, "activations", stored=False)[NAME]
     assert not profile.all_shipped
     found = measure(profile, "activations")[NAME]
     assert set(found) == set(variables.VARIABLES["activations"])
 
 
-def test_a_smaller_run_is_cut_from_what_the_repository_keeps(whole, kept, profile):
+def test_a_smaller_run_is_selected_from_the_repositorys_measurements(
+    whole, kept, profile
+):
     smaller = changed(profile, limit=1)
     smaller = smaller.model_copy(update={"larger": profile, "name": "less"})
-    assert smaller.stored
+    assert smaller.all_shipped
     found = measure(smaller)[NAME]
     (first,) = sample_ids("embedded", 1, profile.seed)
     xr.testing.assert_equal(found, whole.drop_vars("shape").sel(problem=[first]))
     larger = changed(profile, limit=3).model_copy(update={"larger": profile})
-    assert not larger.stored
+    assert not larger.all_shipped
 
 
-def test_a_smaller_run_is_cut_from_a_larger_one_that_was_measured_here(profile, steps):
+def test_a_smaller_run_is_selected_from_a_larger_run_in_results(profile, steps):
     measured = measure(profile)[NAME]
     before = len(steps())
     smaller = changed(profile, limit=1, example=measured.example)
@@ -258,12 +261,12 @@ def test_a_smaller_run_is_cut_from_a_larger_one_that_was_measured_here(profile, 
     (first,) = sample_ids("embedded", 1, profile.seed)
     expected = measured.sel(problem=[first])
     xr.testing.assert_equal(found, expected[list(found)])
-    # Begun anew it is measured, on one problem of its own.
+    # With stored=False it is measured, on one problem.
     measure(smaller.model_copy(update={"name": "anew"}), "attention", stored=False)
     assert len(steps()) > before
 
 
-def test_what_the_repository_keeps_of_other_settings_or_damaged_is_refused(
+def test_the_repositorys_measurements_are_refused_if_damaged_or_of_other_settings(
     whole, profile, kept, refused
 ):
     reseeded = profile.model_copy(update={"seed": 1})
@@ -276,9 +279,7 @@ def test_what_the_repository_keeps_of_other_settings_or_damaged_is_refused(
     assert "data/mine/tiny-llama.nc is damaged" in refused(measure, profile)
 
 
-def test_another_example_is_drawn_and_nothing_else_is_measured_again(
-    profile, steps, refused
-):
+def test_another_example_does_not_measure_the_attention_again(profile, steps, refused):
     message = refused(measure, changed(profile, example="x"), "tokens")
     assert message == "example 'x' is none of the problems of embedded"
     measure(profile, "attention")
@@ -286,7 +287,7 @@ def test_another_example_is_drawn_and_nothing_else_is_measured_again(
     for example in ("embedded/draw/160", "embedded/draw/159", None):
         drawing = changed(profile, example=example)
         after = measure(drawing, "tokens", "attention")[NAME]
-        # Of a profile that names none it is the sample's first.
+        # The default example is the first problem of the sample.
         assert after.example == (example or after.problem[0])
         assert (after.example in after.problem) == (example is None)
         assert not any(after.received.equals(before) for before in received)
@@ -295,7 +296,7 @@ def test_another_example_is_drawn_and_nothing_else_is_measured_again(
     assert [step.deep for step in attention] == [False, True]
 
 
-def test_what_is_stored_is_read_without_the_libraries_that_run_a_network():
+def test_stored_results_load_without_torch_and_transformers():
     code = """if True:
         import sys
         import lib.measurement.head_curves, lib.reproduce
@@ -307,7 +308,7 @@ def test_what_is_stored_is_read_without_the_libraries_that_run_a_network():
     subprocess.run([sys.executable, "-c", code], cwd=paths.ROOT, check=True)
 
 
-def test_the_folder_of_a_model_has_a_name_that_every_system_takes():
+def test_the_folder_of_a_model_has_a_name_that_every_file_system_accepts():
     demo = load_profile("demo")
     assert demo.measurements_folder("my model (2)").name == "my-model-2-"
     assert demo.shipped_measurements("my model (2)").name == "my-model-2-.nc"

@@ -1,4 +1,4 @@
-"""What is drawn of single heads, on measurements written by hand."""
+"""The curves of single heads, on measurements written by hand."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ MODELS = {"demo": "SmolLM2-135M-Instruct", "gemma-3-270m": "gemma-3-270m"}
 
 
 def measured(heads=(2,), received=0.5, part="problem"):
-    """Return what is measured of models with so many heads, by their names."""
+    """Return measurements by model, of models with so many heads each."""
     by_model = {}
     for name, count in zip(MODELS.values(), heads, strict=False):
         labels = LABELS | {"head": range(1, count + 1)}
@@ -25,7 +25,7 @@ def measured(heads=(2,), received=0.5, part="problem"):
 
 
 def drawing(models=1, **heads):
-    """Return a profile of so many of MODELS that draws these heads of layer 1."""
+    """Return a profile of the first MODELS that draws these heads of layer 1."""
     panels = {}
     for figure, head in heads.items():
         panels[figure] = [Panel(model="demo", layer=1, head=head)]
@@ -45,33 +45,33 @@ THERE = "demo has layers 1 to 2 and heads 1 to 2, not layer 1, head 3"
         (1, f"layer 1, head 1 of {MODELS['demo']} is not stored"),
     ],
 )
-def test_a_head_that_is_not_there_is_named(head, said):
+def test_a_head_that_does_not_exist_or_is_not_stored_is_named(head, said):
     nothing = measured(received=float("nan"))
     with pytest.raises(InputError, match=said):
         received_by_token(nothing, drawing(fig10=head), "fig10", CONDITIONS)
 
 
 @pytest.mark.parametrize(
-    # By the heads of each model what is drawn from left to right, as layer:head.
+    # The number of heads of each model, a figure, and its panels as layer:head.
     ("heads", "figure", "drawn"),
     [
-        # Of the layers that fig09 draws the profile loads two.
+        # The profile loads only two of the layers of fig09.
         ([2], "fig09", "1:1 2:1"),
         ([2], "fig10", "1:1"),
         ([2], "fig11", "1:1 1:2"),
         ([2], "fig18", "1:1 1:2"),
         ([5], "fig13", "1:1 1:2 1:3"),
         ([5], "fig18", "1:3 1:4 1:5"),
-        # Of several models each has one.
+        # With several models each has one panel.
         ([2, 1], "fig10", "1:1"),
         ([2, 1], "fig11", "1:1 1:1"),
         ([2, 1], "fig18", "1:2 1:1"),
     ],
 )
-def test_where_a_profile_names_no_heads_some_are_drawn(heads, figure, drawn):
+def test_default_heads_are_drawn_if_a_profile_names_none(heads, figure, drawn):
     table = received_by_token(measured(heads), drawing(len(heads)), figure, ["mless"])
-    places = table[["model", "layer", "head"]].drop_duplicates().itertuples()
-    assert " ".join(f"{place.layer}:{place.head}" for place in places) == drawn
+    panels = table[["model", "layer", "head"]].drop_duplicates().itertuples()
+    assert " ".join(f"{panel.layer}:{panel.head}" for panel in panels) == drawn
 
 
 def test_every_head_that_a_profile_names_is_drawn():

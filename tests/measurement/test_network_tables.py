@@ -1,4 +1,4 @@
-"""The tables of attention and of activations against plain numpy, on measurements
+"""The tables of attention and activations compared with plain numpy, on measurements
 written by hand.
 """
 
@@ -35,19 +35,19 @@ LABELS = {
     "span": SPANS,
     "query": QUERIES,
 }
-# Problems of which no two are of one template.
+# Four problems that share no template.
 FOUR = ["a", "b", "c", "d"]
 
 
 def measured(arrays, **labels):
-    """Return what is measured of a model `m`: variables over LABELS, or others."""
+    """Return measurements of a model `m` over LABELS, some of which may be replaced."""
     return {"m": dataset(LABELS | labels, arrays)}
 
 
-def test_the_first_layers_have_all_problems_and_every_layer_those_that_reached_it():
+def test_first_layers_use_all_problems_and_all_layers_those_that_reached_the_last():
     lam = np.ones((1, 3, 2, 3, 1))  # (network, condition, problem, layer, head)
-    # Nothing under none, a cell that is not defined, and the deeper layer, which only b
-    # went through.
+    # Unmeasured: the condition none, one undefined cell, and the deeper layer for
+    # problem a, because only b was run through all layers.
     lam[0, 0] = NAN
     lam[0, 1, 0, 0] = NAN
     lam[0, :, 0, 2] = NAN
@@ -62,7 +62,7 @@ def test_the_first_layers_have_all_problems_and_every_layer_those_that_reached_i
     assert every.layer.size == 3
 
 
-def test_spans_are_those_of_the_trained_network():
+def test_the_table_of_spans_is_that_of_the_trained_network():
     lam = np.ones((2, 2, 2, 1, len(SPANS), len(QUERIES)))
     lam[0] = 0.5
     networks = ["trained", f"{UNTRAINED} 1"]
@@ -71,22 +71,22 @@ def test_spans_are_those_of_the_trained_network():
 
 
 def test_heads_and_layers_have_the_mean_over_problems_and_its_interval():
-    # By problem: of two heads under the slashes, twice that under a sentence.
+    # By problem, lambda of two heads under the slashes; under a sentence it is doubled.
     slashes = np.array([[0.5, 0.84], [0.6, 1.18], [0.7, 1.3], [0.8, 1.08]])
     lam = np.stack([slashes, 2 * slashes])[:, :, None]
     conditions = ["mless", "random"]
     model = measured({"lambda": lam}, condition=conditions, problem=FOUR)
     heads = heads_table(model)
-    places = heads[["model", "layer", "head", "n"]]
-    assert places.values.tolist() == [["m", 1, 1, 4], ["m", 1, 2, 4]]
+    labels = heads[["model", "layer", "head", "n"]]
+    assert labels.values.tolist() == [["m", 1, 1, 4], ["m", 1, 2, 4]]
     close(heads["lambda"], [0.65, 1.1])
     ends = interval(slashes[:, 0])
     close(heads.loc[0, ["low", "high"]], [ends.low, ends.high])
 
 
-def test_mass_is_in_percent_beside_a_sentence_untrained_networks_and_even_attention():
+def test_attention_mass_is_in_percent_with_its_three_references():
     networks = ["trained", *UNTRAINED, UNIFORM]
-    # Of the first of two heads; the second takes nothing.
+    # Only the first of two heads attends to the inserted tokens.
     mass = np.zeros((len(networks), 2, 2, 1, 2))
     mass[0, :, :, 0, 0] = [[0.2, 0.4], [0.4, 0.6]]  # (condition, problem)
     mass[1:, 0, :, 0, 0] = np.array([[0.6], [0.8], [1.0], [0.9]])
@@ -104,7 +104,7 @@ def test_mass_is_in_percent_beside_a_sentence_untrained_networks_and_even_attent
     assert (table.n == 2).all()
 
 
-def test_lambda_is_compared_with_that_of_untrained_networks_and_even_attention():
+def test_the_mean_lambda_has_the_same_three_references():
     networks = ["trained", *UNTRAINED, UNIFORM]
     # (network, condition, problem, layer, head); `he` was not measured.
     lam = np.full((len(networks), 3, 2, 1, 2), NAN)
@@ -123,7 +123,7 @@ def test_lambda_is_compared_with_that_of_untrained_networks_and_even_attention()
     assert (table.n == 2).all()
 
 
-def test_maps_have_their_mean_over_heads_also_where_they_fit_worse_than_none():
+def test_r_squared_of_maps_is_averaged_over_heads_even_if_negative():
     fits = {"affine": [[0.2, 0.6], [0.4, 1.0]], "line": 0.5, "softmax": -0.5}
     table = affine_table(measured(fits))
     assert table["map"].tolist() == list(fits)
@@ -133,16 +133,16 @@ def test_maps_have_their_mean_over_heads_also_where_they_fit_worse_than_none():
 @pytest.mark.parametrize(
     ("before", "after", "ratio"),
     [
-        # A share of nothing counts as half the smallest of its own measure and layer.
+        # A share of 0 counts as half the smallest one of the same measure and layer.
         ([0.2, 0.4], [0.0, 0.2], [0.5, 0.5]),
-        # One that is below all of none is told as it is.
+        # A share below all shares under none is reported as it is.
         ([0.2, 0.2], [0.006, 0.2], [0.03, 1]),
-        # The smallest is that of all conditions, for none as for the others.
+        # The smallest share is taken over all conditions, including none.
         ([0.2, 0.0], [0.0, 0.006], [0.015, 2]),
         ([0.2, 0.1], [0.0, 0.4], [0.25, 4]),
     ],
 )
-def test_no_share_is_smaller_than_half_an_element(before, after, ratio):
+def test_a_share_of_zero_counts_as_half_the_smallest_share(before, after, ratio):
     values = np.full((2, 2, 2, 2), 8e-4)
     values[:, :, 0, 0] = before, after
     dims = ["condition", "problem", "layer", "measure"]
@@ -152,7 +152,7 @@ def test_no_share_is_smaller_than_half_an_element(before, after, ratio):
 
 
 def test_changes_are_geometric_means_over_problems():
-    # By problem and measure.
+    # Rows are problems, columns are measures.
     before = np.array([[0.1, 1.0], [0.2, 2.0], [0.1, 4.0], [0.2, 8.0]])
     factor = np.array([[2.0, 1.1], [8.0, 0.5], [4.0, 1.2], [4.0, 3.0]])
     values = np.stack([before, before * factor])[:, :, None]
@@ -167,9 +167,9 @@ def test_changes_are_geometric_means_over_problems():
     close(table.loc[0, ["low", "high"]], np.exp([ends.low, ends.high]))
 
 
-def test_a_class_counts_the_problems_that_have_tokens_of_it_and_of_the_others():
-    # By problem and class; the third problem has no digits, the last no others, and
-    # conjunctions are nowhere.
+def test_a_token_class_counts_the_problems_that_have_tokens_of_it():
+    # Rows are problems, columns are classes. The third problem has no digits, the last
+    # no others, and no problem has conjunctions.
     first = [[0.2, 0.4, NAN, 0.1], [0.4, 0.2, NAN, 0.2]]
     shares = np.array([*first, [NAN, 0.3, NAN, 0.6], [0.9, 0.9, NAN, NAN]])
     classes = {"classes": shares[:, None]}
@@ -183,7 +183,7 @@ def test_a_class_counts_the_problems_that_have_tokens_of_it_and_of_the_others():
     close(table.loc[0, ["against low", "against high"]], [ends.low, ends.high])
 
 
-def test_a_histogram_is_the_share_of_all_activations_at_the_middle_of_each_bin():
+def test_a_histogram_is_the_share_of_all_activations_at_each_bin_centre():
     counts = np.array([[1, 60, 40, 1], [1, 30, 40, 1], [0, 5, 5, 0]])
     labels = {"condition": ["none", "mless", "arm"], "bin": [-2.0, -1, 0, 1]}
     table = histogram_table(measured({"counts": counts[:, None]}, **labels))

@@ -1,4 +1,4 @@
-"""What a profile asks for reaches the networks: its filler, format, seed and ARM."""
+"""A profile's filler, format, seed and ARM settings reach the networks."""
 
 import gc
 import weakref
@@ -29,7 +29,7 @@ ARM = Arm(c=0.4, p1=90)
 
 @pytest.fixture(scope="module")
 def profile(tiny_llama):
-    """A profile none of whose settings is that of the shipped ones."""
+    """A profile whose settings all differ from those of the shipped profiles."""
     profile = profile_with_overrides(
         "demo", model=str(tiny_llama), limit=LIMIT, name="mine"
     )
@@ -51,7 +51,7 @@ def measured(profile, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def problems():
-    """Those of the profile's seed, of which another seed draws others."""
+    """The problems drawn with the profile's seed; another seed draws others."""
     problems = load_problems("embedded", limit=LIMIT, seed=SEED)
     assert problems[0] != load_problems("embedded", limit=LIMIT)[0]
     assert stratified_sample(problems, 1, SEED) != stratified_sample(problems, 1, 0)
@@ -59,16 +59,16 @@ def problems():
 
 
 def built(loaded, problems, *conditions):
-    """Return the prompts that the profile's settings make."""
+    """Return the prompts with the profile's settings."""
     return prompts_of(loaded, problems, conditions, "chat", FILLER)
 
 
 def same(step, measured, network):
-    """Say that a step's numbers are those of a network's measurements."""
+    """Assert that a step's numbers are those of a network's measurements."""
     labels = {name: step[name].values for name in step.dims if name in measured}
-    there = measured[list(step)].sel(labels | {"network": network})
+    found = measured[list(step)].sel(labels | {"network": network})
     for name in step:
-        np.testing.assert_allclose(there[name], step[name], rtol=1e-5, err_msg=name)
+        np.testing.assert_allclose(found[name], step[name], rtol=1e-5, err_msg=name)
 
 
 @pytest.mark.parametrize(
@@ -98,15 +98,15 @@ def test_maps_and_activations_are_those_of_the_profiles_prompts(
     same(activations, measured, "trained")
 
 
-def test_every_layer_takes_the_problems_that_the_profiles_seed_draws(
+def test_all_layers_are_measured_on_problems_drawn_with_the_profiles_seed(
     measured, problems
 ):
     deep = measured["lambda"].sel(network="trained", condition="mless", layer=3)
-    there = deep.problem[deep.notnull().any("head")]
-    assert there == [problem.id for problem in stratified_sample(problems, 1, SEED)]
+    reached = deep.problem[deep.notnull().any("head")]
+    assert reached == [problem.id for problem in stratified_sample(problems, 1, SEED)]
 
 
-def test_the_drawn_prompt_is_the_first_one_in_the_profiles_filler_and_format(
+def test_the_example_is_the_first_problem_in_the_profiles_filler_and_format(
     measured, tiny_llama, problems
 ):
     loaded = load(str(tiny_llama), layers=1)

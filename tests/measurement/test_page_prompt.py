@@ -1,5 +1,5 @@
-"""The prompt that the page shows: what a byte keeps, that it is what the attention of a
-model gives, and where it is kept.
+"""The prompt that the page shows: its encoding in bytes, its agreement with a model's
+attention, and its files.
 """
 
 import base64
@@ -30,27 +30,27 @@ STORED = sorted(paths.DATA.glob("*/prompt/*.json.gz"))
 
 
 def decoded(text):
-    """Return what `coded` was given, flat, as the page reads it."""
-    places = np.frombuffer(base64.b64decode(text), "uint8").astype(float)
-    octaves = OCTAVES * (places - 1) / (MOST - 1)
-    return np.where(places == 0, np.nan, 2.0 ** (octaves - OCTAVES))
+    """Return the flat array that `coded` encoded, as the page decodes it."""
+    levels = np.frombuffer(base64.b64decode(text), "uint8").astype(float)
+    octaves = OCTAVES * (levels - 1) / (MOST - 1)
+    return np.where(levels == 0, np.nan, 2.0 ** (octaves - OCTAVES))
 
 
 def read(path):
     return json.loads(gzip.decompress(path.read_bytes()))
 
 
-def test_a_byte_keeps_what_a_token_receives_to_a_few_per_cent():
+def test_a_byte_encodes_received_attention_within_three_percent():
     known = np.array([1, 0.3, 0.01, 2e-4, np.nan])
     assert decoded(coded(known)) == pytest.approx(known, rel=0.03, nan_ok=True)
-    # What is too small is the smallest and not nothing.
+    # Values below the range get its smallest value, not NaN.
     assert decoded(coded(np.array([0, 1e-9]))).tolist() == [2**-OCTAVES] * 2
 
 
 @pytest.mark.parametrize(
     "path", STORED, ids=lambda path: f"{path.parts[-3]} {path.stem}"
 )
-def test_a_stored_lambda_is_what_the_stored_bytes_of_the_projects_own_words_say(path):
+def test_stored_lambdas_follow_from_the_stored_bytes_of_the_project_problem(path):
     prompt = read(path)
     assert "".join(prompt["tokens"]).replace(" ", "").endswith(WORDS.replace(" ", ""))
     heads = prompt["heads"]
@@ -64,7 +64,7 @@ def test_a_stored_lambda_is_what_the_stored_bytes_of_the_projects_own_words_say(
         assert ratios == pytest.approx(filler["lambda"][step], rel=0.06)
 
 
-def test_the_demos_file_is_what_the_demo_model_gives_today():
+def test_the_demo_model_reproduces_its_stored_prompt():
     demo = load_profile("demo")
     stored = read(PromptPart(demo).files()["SmolLM2-135M-Instruct"])
     measured = measured_prompt(demo.attention, "demo")
@@ -80,12 +80,12 @@ def test_the_demos_file_is_what_the_demo_model_gives_today():
 
 @pytest.fixture
 def own(tiny_llama, tmp_path, monkeypatch):
-    """A profile of a model that the repository knows nothing of."""
+    """A profile of a model of which the repository has no measurements."""
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
     return profile_with_overrides("demo", model=str(tiny_llama), name="own")
 
 
-def test_a_model_of_ones_own_is_measured_into_results_once(own, tiny_llama):
+def test_a_users_model_is_measured_into_results_once(own, tiny_llama):
     part = PromptPart(own)
     assert not part.files()
     part.complete()
@@ -96,7 +96,7 @@ def test_a_model_of_ones_own_is_measured_into_results_once(own, tiny_llama):
     assert file.read_bytes() == b"kept"
 
 
-def test_what_is_measured_is_what_eager_attention_gives(own, tiny_llama):
+def test_the_measured_prompt_equals_eager_attention(own, tiny_llama):
     measured = measured_prompt(own.attention, str(tiny_llama))
     slashes = measured["fillers"]["slashes"]
     step = measured["lengths"].index(55) - 1
@@ -120,7 +120,7 @@ def test_what_is_measured_is_what_eager_attention_gives(own, tiny_llama):
 
 
 @pytest.mark.parametrize("stored", [True, False])
-def test_the_repositorys_file_counts_unless_all_is_measured_anew(
+def test_the_repositorys_prompt_is_used_unless_everything_is_measured_again(
     tmp_path, monkeypatch, stored
 ):
     monkeypatch.setattr(paths, "RESULTS", tmp_path)

@@ -1,5 +1,5 @@
-"""A prompt of one's own: λ as the measurements give it, a picture where nobody sits,
-one line for a mistake.
+"""A user's prompt: λ as in the measurements, a picture instead of controls if nobody
+can type, and one line for a mistake.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ PROBLEM = "A bag holds $3$ red balls. How many balls does it hold?"
 
 @pytest.fixture(scope="module")
 def loaded(tiny_llama):
-    """A model whose heads differ, so that some give a problem more with a filler."""
+    """A model whose heads differ, so that λ exceeds 1 in some of them."""
     loaded = load(str(tiny_llama))
     torch.manual_seed(0)
     spread(loaded.model, 1)
@@ -51,7 +51,7 @@ def test_fillers_are_compared_by_the_lambda_of_the_measurements(loaded, position
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("filler", ["/", "\n", "$x_1$", "中文"])
-def test_any_text_is_drawn(loaded, filler):
+def test_any_text_can_be_drawn_as_filler(loaded, filler):
     prompt, picture = try_it.draw_prompt(loaded, PROBLEM, filler, 8, "between", 3, 2)
     assert prompt.data.count("underline") == 8
     assert isinstance(picture, Image)
@@ -59,16 +59,14 @@ def test_any_text_is_drawn(loaded, filler):
 
 @pytest.fixture
 def shown(monkeypatch):
-    """What is displayed, where a person sits."""
+    """The list of displayed objects, as if a person could type."""
     displayed = []
     monkeypatch.setattr(try_it, "display", lambda *given: displayed.extend(given))
     monkeypatch.setattr(try_it, "somebody_is_there", lambda: True)
     return displayed
 
 
-def test_curves_are_those_of_the_chosen_head_without_the_filler_and_with_it(
-    loaded, monkeypatch
-):
+def test_curves_show_the_chosen_head_without_and_with_the_filler(loaded, monkeypatch):
     drawing = Mock(wraps=try_it.close_up)
     monkeypatch.setattr(try_it, "close_up", drawing)
     try_it.draw_prompt(loaded, PROBLEM, "/", 8, "between", 3, 2)
@@ -83,7 +81,7 @@ def test_curves_are_those_of_the_chosen_head_without_the_filler_and_with_it(
     assert chosen == (3, 2)
 
 
-def test_with_a_person_what_is_typed_is_drawn_and_what_is_wrong_is_said(loaded, shown):
+def test_controls_redraw_what_is_typed_and_report_mistakes(loaded, shown):
     try_it.show_prompt(loaded, PROBLEM, "/", 9)
     (widget,) = shown
     _, filler, length, position, layer, head, output = widget.children
@@ -105,7 +103,9 @@ def picture_in(output):
 
 
 def with_a_pause(control, *values):
-    """Type values in a loop as a kernel has one, and wait until the last is drawn."""
+    """Type values within an event loop, like that of a kernel, and wait until the last
+    one is drawn.
+    """
 
     async def typing():
         for value in values:
@@ -131,8 +131,8 @@ def test_letters_that_are_typed_quickly_are_drawn_once(loaded, shown, monkeypatc
     assert picture_in(output) == b64encode(expected.data).decode()
 
 
-def test_a_person_is_there_where_a_cell_may_ask_for_input():
-    # The function alone: what its module imports takes seconds in a new kernel.
+def test_somebody_is_there_if_a_cell_may_ask_for_input():
+    # Only the function's source runs: importing its module takes seconds.
     function = inspect.getsource(try_it.somebody_is_there)
     with run_kernel() as client:
         for may_ask in (True, False):
@@ -141,7 +141,7 @@ def test_a_person_is_there_where_a_cell_may_ask_for_input():
             assert reply["content"]["status"] == "ok"
 
 
-def test_without_a_person_there_is_the_picture_alone(loaded, shown, monkeypatch):
+def test_only_the_picture_is_shown_if_nobody_is_there(loaded, shown, monkeypatch):
     monkeypatch.setattr(try_it, "somebody_is_there", lambda: False)
     try_it.show_prompt(loaded, PROBLEM, "/", 9)
     again = try_it.draw_prompt(loaded, PROBLEM, "/", 9, "between")
@@ -157,12 +157,14 @@ def test_without_a_person_there_is_the_picture_alone(loaded, shown, monkeypatch)
         ({"length": 600}, "longer than the model's context of 512"),
     ],
 )
-def test_what_cannot_be_drawn_is_said_in_one_line(loaded, refused, given, message):
-    asked = {"problem": PROBLEM, "filler": "/"} | given
-    assert message in refused(try_it.show_prompt, loaded, **asked)
+def test_a_prompt_that_cannot_be_drawn_is_refused_in_one_line(
+    loaded, refused, given, message
+):
+    arguments = {"problem": PROBLEM, "filler": "/"} | given
+    assert message in refused(try_it.show_prompt, loaded, **arguments)
 
 
-def test_the_model_answers_with_and_without_and_attends_as_before(loaded):
+def test_the_model_answers_with_and_without_a_filler_and_attends_as_before(loaded):
     before = try_it.compare_fillers(loaded, PROBLEM, ["/"])
     table = try_it.write(loaded, PROBLEM, "he", 8, max_new_tokens=4)
     assert list(table.prompt) == ["no filler", "8 tokens of 'he'"]
