@@ -175,13 +175,8 @@ def test_a_file_is_replaced_completely_or_not_at_all(tmp_path, monkeypatch, refu
     assert list(tmp_path.iterdir()) == [path]
 
 
-<<<<<<< HEAD
 @pytest.mark.parametrize("number", store.LOCK_ERRORS)
-def test_a_disk_without_locks_is_told_what_to_do(
-=======
-@pytest.mark.parametrize("number", store.LOCKS)
 def test_the_error_for_a_file_system_without_locks_names_a_remedy(
->>>>>>> fc00aaa2 (Name tests of figures, files, generation, grading and measurement by the behaviour that they guard)
     tmp_path, monkeypatch, number, refused
 ):
     failing = Mock(side_effect=OSError(number, "Function not implemented"))
