@@ -24,7 +24,7 @@ from lib.claims import judge, load_claims
 from lib.measurement.activations import measure_activations
 from lib.measurement.affine import measure_affine
 from lib.measurement.attention import measure_attention, prompts_of
-from lib.measurement.dataset_files import joined
+from lib.measurement.dataset_files import merged
 from lib.measurement.variables import CHANGES, INSERTIONS
 from lib.models.loading import Loaded, load
 from lib.profiles import Profile, load_profile
@@ -56,7 +56,7 @@ def measured(loaded: Loaded, problems: list[Problem], profile: Profile) -> xr.Da
         measure_affine(loaded, prompts),
         measure_activations(loaded, prompts, arm=arm, seed=profile.seed),
     ]
-    return joined([step.expand_dims(network=["trained"]) for step in steps])
+    return merged([step.expand_dims(network=["trained"]) for step in steps])
 
 
 def mean_lambda(dataset: xr.Dataset) -> xr.DataArray:

@@ -10,7 +10,7 @@ from hand_written import keep
 
 from lib import paths, progress
 from lib.__main__ import main
-from lib.measurement.networks import free
+from lib.measurement.networks import release_cached
 
 ROOT = paths.ROOT
 
@@ -50,7 +50,7 @@ def typed(copy, monkeypatch, capsys):
         return written
 
     yield run
-    free()
+    release_cached()
 
 
 def keys(path):

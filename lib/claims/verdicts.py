@@ -175,11 +175,11 @@ def stored_verdicts(name: str) -> list[Verdict]:
     Raises InputError if there are none, or if they are invalid.
     """
     return _read(
-        _repository_file(name), f"python -m lib reproduce --profile {name} writes them"
+        _shipped_file(name), f"python -m lib reproduce --profile {name} writes them"
     )
 
 
-def _repository_file(name: str) -> Path:
+def _shipped_file(name: str) -> Path:
     return paths.DATA / name / "claims.json"
 
 
@@ -219,7 +219,7 @@ def write_verdicts(profile: Profile, verdicts: Sequence[Verdict]) -> Path:
 
     # Processors round differently, so a change in the sixth digit alone must not change
     # the repository's files.
-    stored = _repository_file(profile.name)
+    stored = _shipped_file(profile.name)
     table = stored.with_name("verdicts.csv")
     csv = csv_of(verdict_table(verdicts))
     if stored.is_file() and not still_says(table, csv):

@@ -6,11 +6,11 @@
     answers(profile, "fillers")  # the same, but empty if the profile lacks the part
 
 Answers come from a complete run in results/, else from the repository's folder in
-data/, else from an incomplete run in results/. Scores come from the repository if it
-has them, else from results/. The repository's rows suffice for a smaller sample, fewer
-conditions or fewer models. A run copies the rows that the repository or the profile's
-larger run has under the same key, and computes the others. Rows that were made with
-other settings than the profile's raise InputError. Stored rows load without torch.
+data/ (*shipped* rows), else from an incomplete run in results/. Scores are the shipped
+ones if there are any, else those in results/. Shipped rows suffice for a smaller
+sample, fewer conditions or fewer models. A run copies shipped rows and rows of the
+profile's larger run if it needs their keys, and computes the others. Rows that were
+made with other settings raise InputError. Stored rows load without torch.
 """
 
 import json
@@ -56,12 +56,12 @@ class Part:
     """The answers of a part of a profile: their settings, and the files of their rows.
 
     `name` is main, one of VARIATIONS, or draws (sampled answers that are weighted).
-    `folder` is that of the run in results/, `repository` the profile's folder in data/,
-    and `larger` the same part of the profile's larger run, if there is one.
+    `folder` is that of the run in results/, `shipped_results` the profile's folder in
+    data/, and `larger` the same part of the profile's larger run, if there is one.
     """
 
     stem = "completions"  # of the files in `folder`
-    file_pattern = "answers/{}"  # of the files in `repository`, with the part's name
+    file_pattern = "answers/{}"  # of the shipped files, with the part's name
 
     def __init__(self, profile: Profile, name: str) -> None:
         self.name = name
@@ -74,18 +74,16 @@ class Part:
             section, _ = resolve_engine(section, self.folder)
         self.settings = shared_settings(section, self.filler, self.seed)
         self.models = [resolve(spec).name for spec in self.section.models]
-        self.repository = profile.shipped_results
+        self.shipped_results = profile.shipped_results
         larger = profile.larger
         self.larger = type(self)(larger, name) if larger else None
 
-    def uses_repository(self) -> bool:
-        """Return whether the rows are read from the repository, so that nothing is
-        computed.
-        """
-        if (self.folder / SUMMARY).is_file() or not self._repository_files():
+    def uses_shipped(self) -> bool:
+        """Return whether the shipped rows are used, so that nothing is computed."""
+        if (self.folder / SUMMARY).is_file() or not self._shipped_files():
             return False
-        # If the repository's rows do not suffice, a run that overrides a profile is
-        # computed, while a profile of the repository raises InputError in `rows`.
+        # If the shipped rows do not suffice, a run that overrides a profile is
+        # computed, while a shipped profile raises InputError in `rows`.
         return not (self.larger and self._unmet_setting())
 
     def rows(self) -> list[dict]:
@@ -93,8 +91,8 @@ class Part:
 
         Raises InputError if they were made with other settings.
         """
-        if self.uses_repository():
-            rows = self._repository_rows()
+        if self.uses_shipped():
+            rows = self._shipped_rows()
         else:
             require_same_settings(self.folder, self.settings)
             rows = self.run_rows()
@@ -106,13 +104,13 @@ class Part:
         in the profile's larger run. A run copies those whose keys it needs.
         """
         rows = []
-        if self._repository_files():
+        if self._shipped_files():
             in_keys = KEY_SETTINGS - self.settings.keys()
             made_with = {"problems": self.settings["problems"]}
-            made_with |= self._repository_settings()
+            made_with |= self._shipped_settings()
             made_with = {n: made_with[n] for n in made_with if n not in in_keys}
             if made_with == self.settings:
-                rows += read(*self._repository_files())
+                rows += read(*self._shipped_files())
         larger = self.larger
         is_begun = larger is not None and (larger.folder / RUN).is_file()
         if larger and is_begun and read_settings(larger.folder) == self.settings:
@@ -145,7 +143,7 @@ class Part:
         """Return the table of all rows; missing ones are computed and stored in
         results/.
         """
-        if self.uses_repository():
+        if self.uses_shipped():
             return self.stored()
         return self._compute_missing()
 
@@ -168,21 +166,21 @@ class Part:
         )
         return made.assign(part=self.name)
 
-    def _repository_files(self) -> list[Path]:
-        """Return the repository's files with the rows of this part."""
+    def _shipped_files(self) -> list[Path]:
+        """Return the shipped files with the rows of this part."""
         pattern = self.file_pattern.format(self.name)
-        return sorted(self.repository.glob(f"{pattern}.jsonl.gz"))
+        return sorted(self.shipped_results.glob(f"{pattern}.jsonl.gz"))
 
-    def _repository_settings(self) -> dict:
-        """Return the settings under which the repository's rows were made."""
-        by_part = json.loads(read_text(self.repository / RECORDED_SETTINGS))
+    def _shipped_settings(self) -> dict:
+        """Return the settings under which the shipped rows were made."""
+        by_part = json.loads(read_text(self.shipped_results / RECORDED_SETTINGS))
         return by_part.get(self.name, {})
 
     def _unmet_setting(self) -> str:
-        """Return the first setting for which the repository's rows do not suffice, as
+        """Return the first setting for which the shipped rows do not suffice, as
         `name = old, not new`; "" if they suffice.
         """
-        was, now = self._repository_settings(), self.settings_to_record()
+        was, now = self._shipped_settings(), self.settings_to_record()
         for name in ("models", "conditions"):
             if set(now[name]) <= set(was.get(name, ())):
                 was[name] = now[name]
@@ -191,17 +189,17 @@ class Part:
             now["limit"] = now.get("limit")
         return first_difference(was, now)
 
-    def _repository_rows(self) -> list[dict]:
-        """Return the repository's rows of the problems in the part's sample."""
+    def _shipped_rows(self) -> list[dict]:
+        """Return the shipped rows of the problems in the part's sample."""
         if difference := self._unmet_setting():
-            folder = paths.relative_path(self.repository)
+            folder = paths.relative_path(self.shipped_results)
             raise InputError(
                 f"{folder} was made with {self.name}: {difference}: give the profile"
                 " another name, under which it is computed again"
             )
-        rows = read(*self._repository_files())
+        rows = read(*self._shipped_files())
         limit = self.section.limit
-        if limit is None or limit == self._repository_settings().get("limit"):
+        if limit is None or limit == self._shipped_settings().get("limit"):
             return rows
         levels = self.section.levels if isinstance(self.section, Accuracy) else None
         sample = sample_ids(self.section.problems, limit, self.seed, levels)
@@ -254,7 +252,7 @@ class DrawScoresPart(LikelihoodPart):
         and scored now.
         """
         drawn = self.draws.complete()
-        if self.draws.uses_repository() and self.uses_repository():
+        if self.draws.uses_shipped() and self.uses_shipped():
             return scored_draws(drawn, self.stored())
         from lib.evaluation.sample_scores import score_draws
 

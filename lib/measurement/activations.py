@@ -150,11 +150,11 @@ def _measure_problem(
         by_condition.append(variables)
 
     variables = stacked(by_condition)
-    variables["shape"] = _likeness(variables["counts"])
+    variables["shape"] = _cosine_to_first_change(variables["counts"])
     return variables
 
 
-def _likeness(counts: np.ndarray) -> np.ndarray:
+def _cosine_to_first_change(counts: np.ndarray) -> np.ndarray:
     """Return the cosine between each condition's change of histograms and that of the
     first condition after none, (condition, L); NaN for none.
 
@@ -178,9 +178,9 @@ def _measure_prompt(
     bounds: the near-zero bound by layer, which the first prompt of a problem fills in.
     """
     device = loaded.model.device
-    indices = _problem_tokens(prompt)
+    indices = _problem_indices(prompt)
     tokens = torch.tensor(indices, device=device)
-    members = _members_of_classes(prompt, indices).to(device)
+    members = _class_membership(prompt, indices).to(device)
     by_layer: dict[int, dict[str, torch.Tensor]] = {}
 
     def see(layer: int, gate: torch.Tensor, activation: torch.Tensor) -> None:
@@ -191,7 +191,7 @@ def _measure_prompt(
         bound = bounds[layer]
         by_layer[layer] = {
             "measures": measures_of(gate, activation, bound),
-            "classes": _near_by_class(activation, bound, members),
+            "classes": _near_zero_by_class(activation, bound, members),
             "counts": histogram(activation),
         }
 
@@ -209,7 +209,7 @@ def _measure_prompt(
     return variables
 
 
-def _near_by_class(
+def _near_zero_by_class(
     activation: torch.Tensor, bound: torch.Tensor, members: torch.Tensor
 ) -> torch.Tensor:
     """Return the near-zero share of each of TOKEN_CLASSES; NaN for a class without
@@ -222,14 +222,14 @@ def _near_by_class(
     return members @ by_token / members.sum(-1)
 
 
-def _problem_tokens(prompt: Prompt) -> list[int]:
+def _problem_indices(prompt: Prompt) -> list[int]:
     """Return the indices of the problem's tokens, without those inserted among them."""
     problem = range(*prompt.spans["problem"].indices(len(prompt)))
     inserted = range(*prompt.spans["inserted"].indices(len(prompt)))
     return [place for place in problem if place not in inserted]
 
 
-def _members_of_classes(prompt: Prompt, indices: Sequence[int]) -> torch.Tensor:
+def _class_membership(prompt: Prompt, indices: Sequence[int]) -> torch.Tensor:
     """Return (class, n), 1 if the token at one of n indices belongs to the class."""
     classes = token_classes(prompt.text, prompt.offsets)
     members = [[classes[index] == name for index in indices] for name in TOKEN_CLASSES]

@@ -57,7 +57,7 @@ def prompts_of(
     return prompts
 
 
-class Seen(NamedTuple):
+class PromptObservation(NamedTuple):
     """The result of one forward pass for the tokens of a prompt."""
 
     problem: str
@@ -94,29 +94,29 @@ def measure_attention(
     }
     # By problem: received by the original tokens except the first and last, under none.
     before: dict[str, torch.Tensor] = {}
-    for seen in _observed(loaded, "none", plain, layers, observing):
-        before[seen.problem] = seen.original[:, :, ALL]
+    for observed in _observe_prompts(loaded, "none", plain, layers, observing):
+        before[observed.problem] = observed.original[:, :, ALL]
 
     by_condition = []
     for condition in conditions:
         by_problem: dict[str, dict[str, np.ndarray]] = {}
-        of_condition = prompts[condition]
-        for seen in _observed(loaded, condition, of_condition, layers, observing):
-            parts = plain[seen.problem].parts[1:-1]
-            variables = _compared(parts, before[seen.problem], seen)
-            by_problem[seen.problem] = variables
+        batch = prompts[condition]
+        for after in _observe_prompts(loaded, condition, batch, layers, observing):
+            problem = after.problem
+            parts = plain[problem].parts[1:-1]
+            by_problem[problem] = _compared(parts, before[problem], after)
         in_order = [by_problem[problem] for problem in plain]
         by_condition.append(stacked(in_order))
     return to_dataset("attention", stacked(by_condition), coords)
 
 
-def _observed(
+def _observe_prompts(
     loaded: Loaded,
     condition: str,
     prompts: Mapping[str, Prompt],
     layers: Sequence[int],
     observing: Callable[..., Observation],
-) -> Iterator[Seen]:
+) -> Iterator[PromptObservation]:
     """Yield the observation of each problem's prompt, the longest prompts first."""
     problems = list(prompts)
 
@@ -134,7 +134,9 @@ def _observed(
     with progress.bar(stage, len(problems)) as bar:
         for indices, observation in batches:
             for row, i in enumerate(indices):
-                seen = _seen(problems[i], prompts[problems[i]], observation, row)
+                seen = _row_of_batch(
+                    problems[i], prompts[problems[i]], observation, row
+                )
                 if not seen.original.isfinite().all():
                     raise InputError(
                         f"{loaded.name} gives NaN attention on problem {seen.problem}"
@@ -151,17 +153,19 @@ def _query_sets(batch: Sequence[Prompt], tokens: int) -> torch.Tensor:
     return queries
 
 
-def _seen(problem: str, prompt: Prompt, observation: Observation, row: int) -> Seen:
+def _row_of_batch(
+    problem: str, prompt: Prompt, observation: Observation, row: int
+) -> PromptObservation:
     """Return one row of a batch's observation as that of a problem's prompt."""
     received = observation.received[row]  # (L, H, R, T)
     inserted = prompt.spans["inserted"]
     original = received[..., prompt.original[1:-1]]
     values = [of_layer[row][:, inserted] for of_layer in observation.values]
-    return Seen(problem, original, received[..., inserted], values)
+    return PromptObservation(problem, original, received[..., inserted], values)
 
 
 def _compared(
-    parts: list[str], before: torch.Tensor, seen: Seen
+    parts: list[str], before: torch.Tensor, seen: PromptObservation
 ) -> dict[str, np.ndarray]:
     """Return the variables `attention` of one prompt, compared with that without
     insertion.
@@ -240,7 +244,7 @@ def received_by(loaded: Loaded, prompt: Prompt, layers: Sequence[int]) -> np.nda
     return received[0].cpu().numpy()
 
 
-class OnePrompt(NamedTuple):
+class PromptChanges(NamedTuple):
     """The changes that an insertion causes in one prompt; T counts its tokens."""
 
     prompt: Prompt
@@ -249,13 +253,13 @@ class OnePrompt(NamedTuple):
     ratios: np.ndarray  # lambda, (L, H)
 
 
-def on_one_prompt(
+def changes_in_prompt(
     loaded: Loaded,
     problem: str,
     filler: Filler,
     layers: Sequence[int],
     format: str = "plain",
-) -> OnePrompt:
+) -> PromptChanges:
     """Return the changes that a filler causes in the prompt of a problem.
 
     Raises InputError if the prompt cannot be built.
@@ -269,7 +273,7 @@ def on_one_prompt(
     before[..., prompt.original] = received_by(loaded, plain, layers)
     inner = prompt.original[1:-1]
     old, new = (torch.from_numpy(received[..., inner]) for received in (before, after))
-    return OnePrompt(prompt, before, after, lambda_of(old, new).numpy())
+    return PromptChanges(prompt, before, after, lambda_of(old, new).numpy())
 
 
 def measure_tokens(

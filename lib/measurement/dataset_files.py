@@ -34,7 +34,7 @@ def dataset_of(row: dict, folder: Path) -> xr.Dataset:
     return decoded(base64.b64decode(row["dataset"]), folder / STEPS_FILE)
 
 
-def cut(measured: xr.Dataset, ids: Collection[str]) -> xr.Dataset:
+def select_problems(measured: xr.Dataset, ids: Collection[str]) -> xr.Dataset:
     """Return what was measured on these problems; histograms are of all problems."""
     if "problem" not in measured.dims:
         return measured
@@ -79,7 +79,7 @@ def decoded(content: bytes, path: Path) -> xr.Dataset:
     return xr.load_dataset(io.BytesIO(content), engine=NETCDF_ENGINE).drop_encoding()
 
 
-def joined(datasets: Sequence[xr.Dataset]) -> xr.Dataset:
+def merged(datasets: Sequence[xr.Dataset]) -> xr.Dataset:
     """Return datasets as one, with NaN or empty strings for missing values.
 
     Labels keep the order in which they first appear, unless ORDER sorts a dimension.

@@ -22,11 +22,11 @@ from lib.files.atomic import settings_key
 from lib.files.store import open_store, read, read_settings
 from lib.measurement.dataset_files import (
     STEPS_FILE,
-    cut,
     dataset_of,
-    joined,
+    merged,
     read_measured,
     row_of,
+    select_problems,
 )
 from lib.measurement.variables import VERSIONS, PlannedStep
 from lib.models.names import arm_for, resolve
@@ -45,7 +45,7 @@ class Measurements:
         self.spec = spec
         self.name = resolve(spec).name
         self.folder = profile.measurements_folder(self.name)
-        self.is_kept = stored and profile.uses_shipped(self.name)
+        self.uses_shipped = stored and profile.uses_shipped(self.name)
         self.larger = None
         if stored and profile.larger:
             self.larger = Measurements(profile.larger, spec)
@@ -54,11 +54,13 @@ class Measurements:
         """Return the steps that are not stored; none of a model that is the
         repository's. Raises InputError as `read` does.
         """
-        if self.is_kept:
-            self._kept()
+        if self.uses_shipped:
+            self._shipped_dataset()
             return []
         rows = self.rows()
-        return [step for key, step in self.wanted(steps).items() if key not in rows]
+        return [
+            step for key, step in self.steps_by_key(steps).items() if key not in rows
+        ]
 
     def read(self, steps: Sequence[PlannedStep]) -> xr.Dataset:
         """Return the stored steps as one dataset; all of them if it is the
@@ -67,23 +69,23 @@ class Measurements:
         Raises InputError for a damaged file, and for one of the repository that was
         measured under other settings.
         """
-        if self.is_kept:
-            return self._kept()
+        if self.uses_shipped:
+            return self._shipped_dataset()
         rows = self.rows()
-        keys = [key for key in self.wanted(steps) if key in rows]
-        together = joined([dataset_of(rows[key], self.folder) for key in keys])
+        keys = [key for key in self.steps_by_key(steps) if key in rows]
+        together = merged([dataset_of(rows[key], self.folder) for key in keys])
         settings = json.dumps(self.settings)
         return together.assign_attrs(
             read_settings(self.folder), example=self.example, settings=settings
         )
 
-    def take_over(self, steps: Sequence[PlannedStep]) -> None:
+    def copy_from_larger(self, steps: Sequence[PlannedStep]) -> None:
         """Select missing steps from those of the larger run, if it has all their
         problems.
 
         Measurements with other weights, or on another device, are not mixed with them.
         """
-        if self.is_kept or not self.larger:
+        if self.uses_shipped or not self.larger:
             return
         of_larger = self.larger.rows()
         if not of_larger or not self.missing(steps):
@@ -95,11 +97,11 @@ class Measurements:
         ids = sample_ids(attention.problems, attention.limit, self.profile.seed)
         deep = min(len(ids), attention.map_problems or len(ids))
         with open_store(self.folder, provenance, file=STEPS_FILE) as store:
-            for key, step in store.missing(self.wanted(steps)).items():
+            for key, step in store.missing(self.steps_by_key(steps)).items():
                 row = of_larger.get(self.key(step, self.larger.settings["all"]))
                 if row is None:
                     continue
-                dataset = cut(dataset_of(row, self.larger.folder), ids)
+                dataset = select_problems(dataset_of(row, self.larger.folder), ids)
                 size = deep if step.deep else len(ids)
                 if dataset.sizes.get("problem", size) == size:
                     store.append(row_of(key, dataset))
@@ -110,7 +112,7 @@ class Measurements:
         rows = read(file) if file.is_file() else []
         return {row["key"]: row for row in rows}
 
-    def wanted(self, steps: Sequence[PlannedStep]) -> dict[str, PlannedStep]:
+    def steps_by_key(self, steps: Sequence[PlannedStep]) -> dict[str, PlannedStep]:
         """Return steps by the keys of their rows."""
         return {self.key(step): step for step in steps}
 
@@ -137,7 +139,7 @@ class Measurements:
         """The settings that decide the numbers: those of all measures, and of each."""
         return settings_of(self.profile, self.spec, self.example)
 
-    def _kept(self) -> xr.Dataset:
+    def _shipped_dataset(self) -> xr.Dataset:
         """Return the repository's measurements of the profile's problems.
 
         If the profile names no example, it is the file's, so that the problems need not
@@ -152,7 +154,8 @@ class Measurements:
         limit, stored_limit = attention.limit, was["all"].get("limit")
         if limit != stored_limit and is_within(limit, stored_limit):
             ids = sample_ids(attention.problems, limit, profile.seed)
-            measured = cut(measured, ids).assign_attrs(settings=json.dumps(settings))
+            measured = select_problems(measured, ids)
+            measured = measured.assign_attrs(settings=json.dumps(settings))
             was["all"]["limit"] = limit
         if was != settings:
             command = f"python -m lib reproduce {profile.options} --fresh"

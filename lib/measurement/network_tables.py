@@ -3,7 +3,7 @@ and 04.
 
 Each function takes Datasets by model and returns a row for each model and cell (layer,
 head, condition ...): the mean over problems with its interval (low, high) and n. With
-`every`, it has all layers on the problems that passed through them, instead of the
+`all_layers`, it has all layers on the problems that passed through them, instead of the
 first layers on all problems. `head_curves` has single heads on one prompt.
 """
 
@@ -70,36 +70,40 @@ def of_each_model(table: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFr
     return together
 
 
-def layers_of(values: xr.DataArray, every: bool = False) -> xr.DataArray:
+def select_layers(values: xr.DataArray, all_layers: bool = False) -> xr.DataArray:
     """Return the measurements of the trained network's first layers on all problems.
 
-    A cell may be NaN. With `every`, return all layers on the problems that passed
+    A cell may be NaN. With `all_layers`, return all layers on the problems that passed
     through them.
     """
     values = values.sel(network=TRAINED, drop=True).dropna("condition", how="all")
     others = [dim for dim in values.dims if dim not in ("problem", "layer")]
     measured = values.notnull().any(others)  # (problem, layer)
-    if every:
+    if all_layers:
         return values.sel(problem=measured.isel(layer=-1, drop=True))
     return values.sel(layer=measured.all("problem"))
 
 
 @of_each_model
-def heads_table(model: xr.Dataset, *, every: bool = False) -> pd.DataFrame:
+def heads_table(model: xr.Dataset, *, all_layers: bool = False) -> pd.DataFrame:
     """Return lambda under the slashes by layer and head."""
-    slashes = layers_of(model["lambda"], every).sel(condition="mless", drop=True)
+    slashes = select_layers(model["lambda"], all_layers).sel(
+        condition="mless", drop=True
+    )
     return means_table(slashes, "lambda")
 
 
 @of_each_model
-def mass_table(model: xr.Dataset, *, every: bool = False) -> pd.DataFrame:
+def mass_table(model: xr.Dataset, *, all_layers: bool = False) -> pd.DataFrame:
     """Return the share of attention, in %, that the inserted tokens receive, by layer.
 
     It is the share that the original tokens after the insertion give to it, averaged
     over heads. The slashes are compared with a sentence of the same length and, in the
     first layers, with untrained networks and with uniform attention.
     """
-    return _beside_controls(POINTS * model.mass, "mass", ["mless", "random"], every)
+    return _beside_controls(
+        POINTS * model.mass, "mass", ["mless", "random"], all_layers
+    )
 
 
 @of_each_model
@@ -112,12 +116,12 @@ def lambda_table(model: xr.Dataset) -> pd.DataFrame:
 
 
 def _beside_controls(
-    values: xr.DataArray, name: str, conditions: list[str], every: bool = False
+    values: xr.DataArray, name: str, conditions: list[str], all_layers: bool = False
 ) -> pd.DataFrame:
     """Return the means over heads by insertion and layer, in words: of the trained
     network under the conditions that were measured, and of the controls under slashes.
     """
-    trained = layers_of(values, every)
+    trained = select_layers(values, all_layers)
     controls = values.sel(condition="mless")
     tables = {}
     for condition in conditions:
@@ -144,7 +148,7 @@ def sinks_table(model: xr.Dataset) -> pd.DataFrame:
     `heads` is the number of these heads, and `sinks` of those that give the insertion
     more than SINK_SHARE % on average over the problems.
     """
-    mass = POINTS * layers_of(model.mass, every=True)
+    mass = POINTS * select_layers(model.mass, all_layers=True)
     later = mass.sel(layer=mass.layer >= FIRST_LATER_LAYER)
     table = means_table(later.mean(["layer", "head"]), "mass")
     by_head = later.mean("problem").stack(place=["layer", "head"])
@@ -175,7 +179,7 @@ def affine_table(model: xr.Dataset) -> pd.DataFrame:
     return means_table(by_map.mean("head"), "R²")
 
 
-HISTOGRAMS = ["none", "mless", "arm"]  # conditions whose histogram is drawn
+HISTOGRAM_CONDITIONS = ["none", "mless", "arm"]  # conditions whose histogram is drawn
 
 
 @of_each_model
@@ -214,14 +218,14 @@ def histogram_table(measured: dict[str, xr.Dataset]) -> pd.DataFrame:
     of all activations in the bin, in %. The outermost bins, which contain all values
     beyond, have no row.
     """
-    places = {"network": TRAINED, "condition": HISTOGRAMS, "layer": 1}
+    places = {"network": TRAINED, "condition": HISTOGRAM_CONDITIONS, "layer": 1}
     tables = {}
     for name, model in measured.items():
         counts = model.counts.sel(places).transpose("bin", "condition")
         shares = POINTS * counts / counts.sum("bin")
         starts = counts.bin.values.astype(float)
         middles = pd.Index((starts[1:-1] + starts[2:]) / 2, name="activation")
-        tables[name] = pd.DataFrame(shares.values[1:-1], middles, HISTOGRAMS)
+        tables[name] = pd.DataFrame(shares.values[1:-1], middles, HISTOGRAM_CONDITIONS)
     return pd.concat(tables, names=["model"]).reset_index()
 
 

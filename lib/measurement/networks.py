@@ -32,11 +32,11 @@ def load_cached(spec: str, layers: int | None, dtype: str, seed: int | None) -> 
     only the latest is kept in memory.
     """
     # Before loading, because two of these models may exceed a laptop's memory.
-    free()
+    release_cached()
     return load(spec, layers=layers, dtype=dtype, seed=seed)
 
 
-def free() -> None:
+def release_cached() -> None:
     """Release the cached model before something else is loaded."""
     load_cached.cache_clear()
     gc.collect()  # hooks and configs refer to each other

@@ -32,7 +32,7 @@ FILLERS = {"slashes": "/", "he": "he", "sentence": RANDOM_SENTENCE}
 FILLERS |= {"blank": " ", "dots": "."}
 LENGTHS = range(11, 111, 11)  # tokens; the paper's 55 are among them
 OCTAVES = 16  # range of a byte, below 1
-MOST = 255  # largest value of a byte
+LARGEST_BYTE = 255  # largest value of a byte
 
 
 class PromptPart:
@@ -67,14 +67,14 @@ class PromptPart:
             name = resolve(spec).name
             if name in self.files():
                 continue
-            measured = measured_prompt(self.attention, spec)
+            measured = measure_prompt(self.attention, spec)
             if measured["fillers"]:  # else there is nothing to watch
                 text = json.dumps(measured, separators=(",", ":"))
                 path = self.folders[0] / f"{file_name(name)}.json.gz"
                 write_atomically(path, gzip.compress(text.encode(), mtime=0))
 
 
-def measured_prompt(attention: Attention, spec: str) -> dict[str, Any]:
+def measure_prompt(attention: Attention, spec: str) -> dict[str, Any]:
     """Return the attention that the tokens of PROBLEM receive in layer 1 of a model, as
     JSON.
 
@@ -87,7 +87,7 @@ def measured_prompt(attention: Attention, spec: str) -> dict[str, Any]:
     into its context.
     """
     # Imports torch, which readers of the file do not need.
-    from lib.measurement.attention import on_one_prompt, received_by
+    from lib.measurement.attention import changes_in_prompt, received_by
     from lib.measurement.networks import load_cached
     from lib.prompts.building import build_prompt
 
@@ -107,7 +107,9 @@ def measured_prompt(attention: Attention, spec: str) -> dict[str, Any]:
     for name, text in FILLERS.items():
         fillers = [Filler(mless=text, length=length) for length in LENGTHS]
         try:
-            seen = [on_one_prompt(loaded, problem, one, [1], format) for one in fillers]
+            seen = [
+                changes_in_prompt(loaded, problem, one, [1], format) for one in fillers
+            ]
         except InputError:
             continue
         inserted = [one.prompt.spans["inserted"] for one in seen]
@@ -126,6 +128,6 @@ def coded(received: np.ndarray) -> str:
     """Return received attention as bytes in base64, in the array's order."""
     with np.errstate(divide="ignore", invalid="ignore"):
         octaves = np.log2(received) + OCTAVES
-    places = np.clip(1 + (MOST - 1) * octaves / OCTAVES, 1, MOST)
+    places = np.clip(1 + (LARGEST_BYTE - 1) * octaves / OCTAVES, 1, LARGEST_BYTE)
     known = np.where(np.isfinite(received), places, 0)
     return base64.b64encode(np.round(known).astype("uint8").tobytes()).decode()

@@ -63,8 +63,8 @@ def _completed(model: Measurements, steps: Sequence[PlannedStep]) -> xr.Dataset:
     """Return the measurements of steps on a model; missing ones are selected from a
     larger stored run, or else computed.
     """
-    if not model.is_kept:
-        model.take_over(steps)
+    if not model.uses_shipped:
+        model.copy_from_larger(steps)
         if model.missing(steps):
             _measure_missing(model, steps)
     return model.read(steps)
@@ -82,8 +82,8 @@ def _measure_missing(model: Measurements, steps: Sequence[PlannedStep]) -> None:
     provenance = networks.provenance_of(model.spec, attention.layers, attention.dtype)
     try:
         with open_store(model.folder, provenance, file=STEPS_FILE) as store:
-            for key, step in store.missing(model.wanted(steps)).items():
+            for key, step in store.missing(model.steps_by_key(steps)).items():
                 dataset = networks.run_step(profile, model.spec, step, problems)
                 store.append(row_of(key, dataset))
     finally:
-        networks.free()
+        networks.release_cached()

@@ -23,16 +23,16 @@ from lib.errors import InputError, validated
 from lib.figures.close_up import close_up, coloured
 from lib.figures.drawing import bytes_of
 from lib.generation.writer import Request, Sampling, engine_class
-from lib.measurement.attention import OnePrompt, on_one_prompt
+from lib.measurement.attention import PromptChanges, changes_in_prompt
 from lib.models.loading import Loaded
 from lib.prompts.building import build_prompt
 from lib.prompts.conditions import POSITIONS, Filler
 
 DRAWN_LAYERS = 3
-LONGEST_FILLER = 220  # tokens, at the end of a slider
+MAX_FILLER_TOKENS = 220  # tokens, at the end of a slider
 PICTURE_WIDTH = 900  # pixels on the page
 PAUSE = 0.3  # seconds, longer than between two letters
-MOST_WRITTEN = 120  # tokens of an answer
+MAX_ANSWER_TOKENS = 120  # tokens of an answer
 
 
 def show_prompt(
@@ -49,14 +49,14 @@ def show_prompt(
     letters. Raises InputError if no prompt can be built; an invalid field shows the
     reason.
     """
-    if not somebody_is_there():
+    if not accepts_input():
         display(*draw_prompt(loaded, problem, filler, length, position))
         return
 
     fields = {
         "problem": ipywidgets.Textarea(problem),
         "filler": ipywidgets.Textarea(filler),
-        "length": ipywidgets.IntSlider(length, 1, LONGEST_FILLER),
+        "length": ipywidgets.IntSlider(length, 1, MAX_FILLER_TOKENS),
         "position": ipywidgets.Dropdown(options=POSITIONS, value=position),
         "layer": ipywidgets.IntSlider(1, 1, len(_layers(loaded))),
         "head": ipywidgets.IntSlider(1, 1, loaded.heads),
@@ -96,7 +96,7 @@ def _after_a_pause(call: Callable[[], None]) -> Callable[[object], None]:
     return call_later
 
 
-def somebody_is_there() -> bool:
+def accepts_input() -> bool:
     """Return whether this cell can receive input from a person.
 
     That is so in JupyterLab, but not under papermill, nbconvert and nbval.
@@ -119,7 +119,7 @@ def draw_prompt(
     """Return a prompt coloured by the attention that its tokens receive in a head, and
     a picture of it as a curve with λ of every head.
     """
-    seen = _seen(loaded, problem, filler, length, position)
+    seen = _measured(loaded, problem, filler, length, position)
     before = seen.before[layer - 1, head - 1]
     after = seen.after[layer - 1, head - 1]
     inserted = seen.prompt.spans["inserted"]
@@ -146,7 +146,7 @@ def compare_fillers(
     """
     rows = []
     for filler in fillers:
-        ratios = _seen(loaded, problem, filler, length, position).ratios
+        ratios = _measured(loaded, problem, filler, length, position).ratios
         row: dict[str, object] = {"filler": repr(filler)}
         for layer, mean in zip(_layers(loaded), ratios.mean(1), strict=True):
             row[f"layer {layer}"] = mean
@@ -162,7 +162,7 @@ def write(
     filler: str,
     length: int = 55,
     position: str = "between",
-    max_new_tokens: int = MOST_WRITTEN,
+    max_new_tokens: int = MAX_ANSWER_TOKENS,
 ) -> pd.DataFrame:
     """Return the model's answers without the filler and with it, one row each."""
     tokenizer = loaded.tokenizer
@@ -180,12 +180,12 @@ def write(
     return pd.DataFrame(rows)
 
 
-def _seen(
+def _measured(
     loaded: Loaded, problem: str, text: str, length: int, position: str
-) -> OnePrompt:
+) -> PromptChanges:
     """Return the changes that a filler causes in the drawn layers."""
     filler = _filler(text, length, position)
-    return on_one_prompt(loaded, problem, filler, _layers(loaded))
+    return changes_in_prompt(loaded, problem, filler, _layers(loaded))
 
 
 def _layers(loaded: Loaded) -> range:

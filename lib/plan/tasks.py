@@ -92,7 +92,7 @@ def _of_part(part: Part, parts: Mapping[str, Part], fresh: bool) -> Iterator[Tas
     parts: all parts of the profile, of which `draws` decides which answers need scores.
     """
     section = part.section
-    if part.uses_repository():
+    if part.uses_shipped():
         # Nothing is added to stored rows, however few there are.
         models = part.stored()["model"]
         for spec in section.models:

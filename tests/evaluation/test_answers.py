@@ -113,7 +113,7 @@ def test_a_complete_run_precedes_the_repositorys_rows_which_precede_an_unfinishe
     keep(mine.results / f"{in_results}-2-of-2.jsonl", [text("second")])
     stored = parts_of_profile(mine)[part]
     assert stored.stored().key.tolist() == ["first", "second"]
-    assert not stored.uses_repository()
+    assert not stored.uses_shipped()
 
     # Of the repository's rows the profile's models are read, in the profile's order.
     rows = [text("a", "stranger"), text("b", SMOL), text("c", GEMMA)]
@@ -122,11 +122,11 @@ def test_a_complete_run_precedes_the_repositorys_rows_which_precede_an_unfinishe
         paths.DATA / "mine" / RECORDED_SETTINGS, {part: stored.settings_to_record()}
     )
     assert stored.stored().key.tolist() == ["c", "b"]
-    assert stored.uses_repository()
+    assert stored.uses_shipped()
 
     write_json((mine.results / in_results).parent / "summary.json", [])
     assert stored.stored().key.tolist() == ["first", "second"]
-    assert not stored.uses_repository()
+    assert not stored.uses_shipped()
 
 
 def test_answers_that_auto_generated_with_vllm_are_read_without_vllm(mine, monkeypatch):
@@ -160,7 +160,7 @@ def test_a_smaller_sample_and_fewer_models_are_found_in_the_stored_rows():
     # The repository has no larger sample and no other dtype.
     for changes in ({"limit": 400}, {"limit": 5, "dtype": "float16"}):
         parts = parts_of_profile(profile_with_overrides("families", **changes))
-        assert not parts["main"].uses_repository()
+        assert not parts["main"].uses_shipped()
 
 
 def test_the_list_of_math_500_has_the_levels_of_the_stored_answers():

@@ -16,7 +16,7 @@ from lib import paths
 from lib.arm.settings import Arm
 from lib.files.store import read
 from lib.measurement import dataset_files, measurements, networks, run, variables
-from lib.measurement.dataset_files import STEPS_FILE, joined, save_measured
+from lib.measurement.dataset_files import STEPS_FILE, merged, save_measured
 from lib.measurement.measurements import Measurements
 from lib.measurement.run import measure
 from lib.profiles import load_profile, profile_with_overrides
@@ -122,7 +122,7 @@ def test_steps_are_joined_in_order_with_nan_and_empty_parts():
     part = xr.DataArray(np.array(["word"], object), {"condition": ["mless"]})
     steps = [step("mless", ["b", "a"], 1, 2), xr.Dataset()]
     steps += [step("none", ["a", "c"], 3, 4), part.to_dataset(name="part")]
-    together = joined(steps)
+    together = merged(steps)
     assert together.condition.values.tolist() == ["none", "mless"]
     assert together.problem.values.tolist() == ["b", "a", "c"]
     assert together.x.dtype == "float32"
@@ -130,8 +130,8 @@ def test_steps_are_joined_in_order_with_nan_and_empty_parts():
     assert together.part.values.tolist() == ["", "word"]
     order = [variables.TRAINED, variables.UNIFORM]
     networks = [xr.Dataset(coords={"network": [name]}) for name in reversed(order)]
-    assert joined(networks).network.values.tolist() == order
-    some = dataset_files.cut(together, {"a", "b", "not measured"})
+    assert merged(networks).network.values.tolist() == order
+    some = dataset_files.select_problems(together, {"a", "b", "not measured"})
     assert some.problem.values.tolist() == ["b", "a"]
 
 
@@ -193,10 +193,10 @@ def test_other_arm_settings_or_versions_invalidate_only_the_steps_that_use_them(
     (spec,) = profile.attention.models
 
     def lost():
-        after = Measurements(profile, spec).wanted(variables.STEPS)
+        after = Measurements(profile, spec).steps_by_key(variables.STEPS)
         return {step.measure for key, step in keys.items() if key not in after}
 
-    keys = Measurements(profile, spec).wanted(variables.STEPS)
+    keys = Measurements(profile, spec).steps_by_key(variables.STEPS)
     assert len(keys) == len(variables.STEPS)
     monkeypatch.setattr(measurements, "arm_for", lambda spec: Arm(c=0.3))
     assert lost() == {"activations"}

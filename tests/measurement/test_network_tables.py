@@ -15,9 +15,9 @@ from lib.measurement.network_tables import (
     heads_table,
     histogram_table,
     lambda_table,
-    layers_of,
     log_changes,
     mass_table,
+    select_layers,
     spans_table,
 )
 from lib.measurement.variables import UNIFORM, UNTRAINED
@@ -53,11 +53,11 @@ def test_first_layers_use_all_problems_and_all_layers_those_that_reached_the_las
     lam[0, :, 0, 2] = NAN
     labels = {"condition": ["none", "mless", "random"], "layer": [1, 2, 3]}
     lam = measured({"lambda": lam}, **labels)["m"]["lambda"]
-    first = layers_of(lam)
+    first = select_layers(lam)
     assert first.condition.values.tolist() == ["mless", "random"]
     assert first.problem.values.tolist() == ["a", "b"]
     assert first.layer.values.tolist() == [1, 2]
-    every = layers_of(lam, every=True)
+    every = select_layers(lam, all_layers=True)
     assert every.problem.values == ["b"]
     assert every.layer.size == 3
 

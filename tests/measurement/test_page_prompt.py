@@ -13,12 +13,12 @@ from eager import matrices, received
 from lib import paths
 from lib.measurement import page_prompt
 from lib.measurement.page_prompt import (
-    MOST,
+    LARGEST_BYTE,
     OCTAVES,
     PROBLEM,
     PromptPart,
     coded,
-    measured_prompt,
+    measure_prompt,
 )
 from lib.models.loading import load
 from lib.profiles import load_profile, profile_with_overrides
@@ -32,7 +32,7 @@ STORED = sorted(paths.DATA.glob("*/prompt/*.json.gz"))
 def decoded(text):
     """Return the flat array that `coded` encoded, as the page decodes it."""
     levels = np.frombuffer(base64.b64decode(text), "uint8").astype(float)
-    octaves = OCTAVES * (levels - 1) / (MOST - 1)
+    octaves = OCTAVES * (levels - 1) / (LARGEST_BYTE - 1)
     return np.where(levels == 0, np.nan, 2.0 ** (octaves - OCTAVES))
 
 
@@ -67,7 +67,7 @@ def test_stored_lambdas_follow_from_the_stored_bytes_of_the_project_problem(path
 def test_the_demo_model_reproduces_its_stored_prompt():
     demo = load_profile("demo")
     stored = read(PromptPart(demo).files()["SmolLM2-135M-Instruct"])
-    measured = measured_prompt(demo.attention, "demo")
+    measured = measure_prompt(demo.attention, "demo")
     for name in ("revision", "tokens"):
         assert measured[name] == stored[name]
     plain = decoded(stored["plain"])
@@ -97,7 +97,7 @@ def test_a_users_model_is_measured_into_results_once(own, tiny_llama):
 
 
 def test_the_measured_prompt_equals_eager_attention(own, tiny_llama):
-    measured = measured_prompt(own.attention, str(tiny_llama))
+    measured = measure_prompt(own.attention, str(tiny_llama))
     slashes = measured["fillers"]["slashes"]
     step = measured["lengths"].index(55) - 1
     loaded = load(str(tiny_llama), layers=1)
@@ -124,7 +124,7 @@ def test_the_repositorys_prompt_is_used_unless_everything_is_measured_again(
     tmp_path, monkeypatch, stored
 ):
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
-    monkeypatch.setattr(page_prompt, "measured_prompt", lambda *_: {"fillers": "some"})
+    monkeypatch.setattr(page_prompt, "measure_prompt", lambda *_: {"fillers": "some"})
     profile = load_profile("families")
     part = PromptPart(profile, stored)
     part.complete()

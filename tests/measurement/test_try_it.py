@@ -131,12 +131,12 @@ def test_letters_that_are_typed_quickly_are_drawn_once(loaded, shown, monkeypatc
     assert picture_in(output) == b64encode(expected.data).decode()
 
 
-def test_somebody_is_there_if_a_cell_may_ask_for_input():
+def test_a_cell_accepts_input_if_it_may_ask_for_it():
     # Only the function's source runs: importing its module takes seconds.
-    function = inspect.getsource(try_it.somebody_is_there)
+    function = inspect.getsource(try_it.accepts_input)
     with run_kernel() as client:
         for may_ask in (True, False):
-            code = f"{function}\nassert somebody_is_there() == {may_ask}"
+            code = f"{function}\nassert accepts_input() == {may_ask}"
             reply = client.execute_interactive(code, allow_stdin=may_ask)
             assert reply["content"]["status"] == "ok"
 
