@@ -31,7 +31,7 @@ from lib.measurement.dataset_files import (
 from lib.measurement.variables import VERSIONS, PlannedStep
 from lib.models.names import arm_for, resolve
 from lib.profiles import Profile
-from lib.prompts.problems import drawn_problem, sample_ids
+from lib.prompts.problems import sample_ids, shown_problem
 from lib.prompts.sampling import is_within
 
 
@@ -130,7 +130,7 @@ class Measurements:
         Raises InputError for problems that cannot be read or do not contain it.
         """
         attention = self.profile.attention
-        return drawn_problem(
+        return shown_problem(
             attention.problems, attention.example, attention.limit, self.profile.seed
         ).id
 

@@ -20,7 +20,7 @@ from lib.models.loading import Loaded, load
 from lib.models.names import arm_for, resolve
 from lib.profiles import Profile
 from lib.prompts.problem import Problem
-from lib.prompts.problems import drawn_problem
+from lib.prompts.problems import shown_problem
 from lib.prompts.sampling import stratified_sample
 
 
@@ -108,7 +108,7 @@ def _problems_of(
     """Return the problems that a step measures, or the one that is drawn."""
     attention = profile.attention
     if step.measure == "tokens":
-        drawn = drawn_problem(
+        drawn = shown_problem(
             attention.problems, attention.example, attention.limit, profile.seed
         )
         return [drawn]

@@ -1,7 +1,8 @@
-"""A checkpoint of transformers: a folder with config.json and safetensors shards.
+"""Read and check a checkpoint of transformers: a folder with config.json and
+safetensors shards.
 
-Reads its config, refuses an unusable checkpoint in one line, and computes a digest of
-its weights.
+The functions called `require_...` raise InputError for a checkpoint that cannot be
+used; `weights_digest` identifies its content.
 """
 
 import errno
@@ -65,7 +66,7 @@ def disk_full(error: BaseException) -> str | None:
 
 
 def shards_of(folder: Path) -> list[Path]:
-    """Return the shards that hold a checkpoint's weights.
+    """Return the files that have a checkpoint's weights.
 
     Raises InputError if there are no safetensors.
     """
@@ -79,7 +80,7 @@ def shards_of(folder: Path) -> list[Path]:
 
 
 def has_all_shards(folder: Path) -> bool:
-    """Return whether a folder exists and holds all shards that its index names."""
+    """Return whether a folder exists and has all shards that its index names."""
     index = folder / SHARD_INDEX
     if not index.is_file():
         return (folder / ONLY_SHARD).is_file()
@@ -89,7 +90,7 @@ def has_all_shards(folder: Path) -> bool:
 
 
 def require_weights(folder: Path) -> None:
-    """Raise InputError if shards are damaged or quantised."""
+    """Raise InputError if shards are missing, damaged or quantised."""
     # Imported here, because stored results are planned and drawn without torch.
     from safetensors import safe_open
 
@@ -110,7 +111,8 @@ def require_all_tensors(
     """Raise InputError if transformers reports tensors that were missing or have
     another shape. It would fill these with random numbers, after only a warning.
 
-    layers: the number of first layers, if only these were requested.
+    report: the loading info of `from_pretrained`. holder: the checkpoint, for the
+    message. layers: the number of first layers, if only these were requested.
     """
     for name, stored, wanted in sorted(report["mismatched_keys"]):
         part = (
@@ -128,8 +130,8 @@ def require_all_tensors(
 
 
 def require_config(folder: Path) -> None:
-    """Raise InputError if a folder is no checkpoint, or has an adapter in it, since it
-    is unclear whether the adapter should apply.
+    """Raise InputError if a folder is no checkpoint, or if it has an adapter, because
+    it is unclear whether the adapter should be applied.
     """
     if (folder / ADAPTER).is_file():
         raise InputError(
@@ -181,8 +183,8 @@ def weights_digest(path: Path) -> str:
         digest.update(file.name.encode())
         digest.update(str(size).encode())
         with open(file, "rb") as content:
-            for place in range(0, size, max(DIGESTED_BYTES, size // DIGESTED_BLOCKS)):
-                content.seek(place)
+            for offset in range(0, size, max(DIGESTED_BYTES, size // DIGESTED_BLOCKS)):
+                content.seek(offset)
                 digest.update(content.read(DIGESTED_BYTES))
             content.seek(-min(DIGESTED_BYTES, size), os.SEEK_END)
             digest.update(content.read())

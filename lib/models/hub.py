@@ -90,8 +90,8 @@ def _refusal(repo: str, revision: str | None, error: BaseException) -> str | Non
         )
     match error:
         case errors.GatedRepoError():
-            place = f"{constants.ENDPOINT}/{repo}"
-            return f"{repo} is gated: request access on {place}, then {LOG_IN}"
+            page = f"{constants.ENDPOINT}/{repo}"
+            return f"{repo} is gated: request access on {page}, then {LOG_IN}"
         case errors.RevisionNotFoundError():
             return (
                 f"{repo} has no revision {revision!r}: give a branch, a tag or a commit"
@@ -112,9 +112,11 @@ def _refusal(repo: str, revision: str | None, error: BaseException) -> str | Non
 
 
 def snapshot(repo: str, revision: str | None = None, weights: bool = True) -> Path:
-    """Download a complete model and return its folder, which is named after the commit.
+    """Download a complete model, unless the hub's cache has it, and return its folder,
+    which is named after the commit.
 
-    Without `weights`, all other files are downloaded. Raises InputError.
+    weights: False downloads all files except the weights. Raises InputError if the
+    download fails.
     """
     patterns = SMALL_FILES.copy()
     if weights:
@@ -135,7 +137,8 @@ def first_layers(repo: str, layers: int, revision: str | None = None) -> Path:
     and the first layers.
 
     If the hub's cache has the complete model, that folder is returned. An interrupted
-    download continues after its last tensor. Raises InputError.
+    download continues after its last complete tensor. Raises InputError if the model
+    has fewer layers, or if the download fails.
     """
     small = snapshot(repo, revision, weights=False)
     require_layers(layers, decoder_config(small).get("num_hidden_layers", layers), repo)
@@ -153,7 +156,7 @@ def first_layers(repo: str, layers: int, revision: str | None = None) -> Path:
 
 
 def layers_folder(repo: str, commit: str, layers: float) -> Path:
-    """Return the folder in which downloaded first layers are stored."""
+    """Return the folder in the cache for a model's first layers."""
     return paths.CACHE / "tensors" / repo / f"layers-{layers}" / commit
 
 
@@ -207,17 +210,17 @@ def _write(path: Path, name: str, tensor: TensorInfo, url: str, begin: int) -> N
     with open(partial, "wb") as file:
         file.write(len(encoded).to_bytes(8, "little"))
         file.write(encoded)
-        for place in range(start, stop, PIECE):
-            file.write(_bytes(url, place, min(place + PIECE, stop)))
+        for offset in range(start, stop, PIECE):
+            file.write(_bytes(url, offset, min(offset + PIECE, stop)))
     partial.rename(path)
 
 
 def _bytes(url: str, start: int, stop: int) -> bytes:
-    """Return a byte range of a file on the hub, and request it again if the connection
-    breaks.
+    """Return the bytes from `start` to `stop` of a file on the hub; a request whose
+    connection breaks is repeated.
 
-    Raises InputError if another range arrives, because the file is damaged or the
-    server sends only complete files.
+    Raises InputError if the number of bytes is another one, because the file is damaged
+    or the server sends only complete files.
     """
     headers = build_hf_headers()
     headers["Range"] = f"bytes={start}-{stop - 1}"

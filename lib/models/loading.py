@@ -3,9 +3,8 @@
     loaded = load("Qwen/Qwen2.5-Math-7B", layers=3)
     loaded.model, loaded.tokenizer, loaded.label
 
-Weights for which memory is too small may stay on disk, from where accelerate reads them
-in each forward pass. To *change* a model, see `arm`; to read its attention, see
-`attention`. No code of a checkpoint is run.
+If memory is too small, weights can stay on disk, from which accelerate reads them in
+each forward pass. No code of a checkpoint is run.
 """
 
 import functools
@@ -33,15 +32,15 @@ from lib.models.weights import checkpoint_model, random_model
 
 @dataclass(frozen=True)
 class Loaded:
-    """A model that is ready to run, with the properties that a record needs."""
+    """A model with its tokenizer, and the properties that results record."""
 
     model: transformers.PreTrainedModel
     tokenizer: Any
     # The origin of the weights; its revision is the commit on the hub, or a digest of
     # the files.
     source: Source
-    device: str
-    dtype: str
+    device: str  # such as cpu or cuda; never auto
+    dtype: str  # such as float32; never auto
 
     @property
     def name(self) -> str:
@@ -68,11 +67,11 @@ class Loaded:
 
     @property
     def context(self) -> int:
-        """Maximum number of positions, which prompt, inserted and new tokens share.
+        """Maximum number of tokens of a prompt with its answer.
 
-        With longrope it is the context before the extension: beyond it, the longest row
-        of a batch would change the others. Raises InputError if the config has no
-        maximum.
+        For a model with longrope it is the context before the extension, because beyond
+        it the longest row of a batch would change the others. Raises InputError if the
+        config has no maximum.
         """
         config = self.model.config.get_text_config()
         rope = getattr(config, "rope_parameters", None) or {}
@@ -85,8 +84,8 @@ class Loaded:
 
     @property
     def label(self) -> str:
-        """The model's name in captions, with its weights if these are not the original
-        ones.
+        """The model's name in captions: name, revision, weights if they are not the
+        original ones, and dtype.
         """
         name = f"{self.name} @ {self.revision[:12]}"
         return ", ".join(filter(None, [name, self.source.weights, self.dtype]))
@@ -101,16 +100,18 @@ def load(
     *,
     offload: bool = False,
 ) -> Loaded:
-    """Load `spec` (see `names`); with `layers`, only the embedding and the first
-    decoder layers, without output head.
+    """Return a model that is ready to run, with its tokenizer.
 
-    With a `seed`, the weights (without output head) are random, as the family
-    initialises them before training. `device` auto is CUDA if there is one; `dtype`
-    auto is float32 on CPU and bfloat16 on CUDA. With `offload`, weights beyond half of
-    the free memory stay on disk. Raises InputError for an unknown spec; for missing,
-    damaged or pickled weights; for parts that do not fit each other; for too many
-    layers; for a missing device; and for a model whose attention `attention` does not
-    reproduce on ten tokens.
+    spec: a model, as in `lib.models.names`. layers: load only the embedding and so many
+    first decoder layers, without output head; None: all. device: auto is CUDA if there
+    is a GPU. dtype: auto is float32 on CPU and bfloat16 on CUDA. seed: random weights,
+    as the architecture initialises them before training, without output head; None: the
+    trained weights. offload: weights beyond half of the free memory stay on disk.
+
+    Raises InputError for an unknown spec; for missing, damaged or pickled weights; for
+    weights that do not fit the config; for more layers than the model has; for a
+    missing device; and for a model whose attention `lib.attention` does not reproduce
+    on ten tokens.
     """
     device, dtype = placement(device, dtype)
     return _loaded(resolve(spec), layers, device, dtype, seed, offload)
@@ -119,12 +120,11 @@ def load(
 def load_without_weights(
     spec: str, device: str = "auto", dtype: str = "auto", *, fetch: bool = True
 ) -> Loaded:
-    """Return a complete model's tokenizer and properties, and leave its weights on
-    disk.
+    """Return a complete model with its tokenizer, whose weights are not read.
 
-    This suffices to build prompts and keys of completions. Without `fetch`, weights on
-    the hub are not downloaded. The device need not exist on this machine. Raises
-    InputError as `load` does for an unknown spec and for a folder that is no
+    This suffices to build prompts and keys of completions. fetch: whether weights on
+    the hub are downloaded for a later use. The device need not exist on this machine.
+    Raises InputError as `load` does for an unknown spec and for a folder that is no
     checkpoint.
     """
     device, dtype = placement(device, dtype)
@@ -167,7 +167,7 @@ def _loaded(
                 f"device {device} was requested, but torch {torch.__version__} sees no"
                 " GPU: use device cpu"
             )
-        # cuDNN plans for up to half a second for each new shape.
+        # For each new shape, cuDNN would plan for up to half a second.
         torch.backends.cuda.enable_cudnn_sdp(False)
     source, folder = _found(source, dtype, layers)
     with checkpoint_errors(source.spec, folder):
@@ -176,14 +176,14 @@ def _loaded(
         if layers is not None or seed is not None:
             config = cut_config(config, layers, folder)
         if seed is None:
-            whole = layers is None
-            model = checkpoint_model(folder, config, whole, device, dtype, offload)
+            has_head = layers is None
+            model = checkpoint_model(folder, config, has_head, device, dtype, offload)
         else:
             model = random_model(config, device, dtype, seed)
     if offload and any(weight.is_meta for weight in model.parameters()):
         print(
-            f"{source.spec}: its weights take more than half of the memory that is"
-            " free: the rest of them stays on disk",
+            f"{source.spec}: the weights need more than half of the free memory, so"
+            " some of them stay on disk",
             file=sys.stderr,
         )
     check_attention(model)
@@ -231,11 +231,11 @@ def _found(
 
 
 def read_config(folder: Path) -> transformers.PretrainedConfig:
-    """Return a checkpoint's config; raise InputError if there is none, or if it is
-    quantised.
+    """Return a checkpoint's config; raise InputError if there is none, or if the
+    weights are quantised.
 
-    If a family caps its attention scores, as Gemma 2 does, the config requests eager
-    attention, because sdpa, the default of transformers, ignores the cap.
+    If an architecture caps its attention scores, as Gemma 2 does, the config requests
+    eager attention, because sdpa, the default of transformers, ignores the cap.
     """
     require_config(folder)
     config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
@@ -254,7 +254,7 @@ def read_config(folder: Path) -> transformers.PretrainedConfig:
 # Cached, so that prompts built with the tokenizer need not be built again.
 @functools.lru_cache(maxsize=2)
 def read_tokenizer(folder: Path) -> Any:
-    """Return a checkpoint's tokenizer; raise InputError if it gives no character
+    """Return a checkpoint's tokenizer; raise InputError if it does not return character
     offsets.
     """
     tokenizer: Any = transformers.AutoTokenizer.from_pretrained(
@@ -271,9 +271,10 @@ def read_tokenizer(folder: Path) -> Any:
 def cut_config(
     config: transformers.PretrainedConfig, layers: int | None, folder: Path
 ) -> transformers.PretrainedConfig:
-    """Return the config of a model's decoder, reduced to its first layers.
+    """Return the config of a model's decoder, reduced to its first layers; None: all
+    layers.
 
-    Raises InputError for layers that the model lacks.
+    Raises InputError for more layers than the model has.
     """
     decoder = config.get_text_config()
     if layers is None:

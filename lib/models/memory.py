@@ -1,4 +1,4 @@
-"""The memory that this process may still use: the machine's, or a job's limit."""
+"""Return the memory that this process may still use on this machine or in its job."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,16 +23,16 @@ FILES = {
 
 
 def free_memory(device: str = "cpu") -> int:
-    """Return how many bytes of a device's memory a process may still use.
+    """Return how many bytes of a device's memory this process may still use.
 
-    A Slurm job or a container has a limit, which may be set on any of its control
-    groups.
+    On a CPU, this is within the limit of a Slurm job or a container, which may be set
+    on any of its control groups.
     """
     if device.startswith("cuda"):
         # Imported here, because stored results are planned and drawn without torch.
         import torch
 
-        # Otherwise memory that an earlier batch freed would count as used.
+        # Otherwise memory that torch keeps after a batch would count as used.
         torch.cuda.empty_cache()
         return torch.cuda.mem_get_info(device)[0]
     return min([psutil.virtual_memory().available, *_left_by_limits()])

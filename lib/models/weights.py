@@ -26,7 +26,7 @@ TEXT_PREFIX = {r"^(?:model\.)?language_model\.(?:model\.)?": "model."}
 def random_model(
     config: transformers.PretrainedConfig, device: str, dtype: str, seed: int
 ) -> transformers.PreTrainedModel:
-    """Return a decoder with random weights from a seed."""
+    """Return a decoder, without output head, with random weights from a seed."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         model = transformers.AutoModel.from_config(config, dtype=dtype)
@@ -37,19 +37,23 @@ def random_model(
 def checkpoint_model(
     folder: Path,
     config: transformers.PretrainedConfig,
-    whole: bool,
+    has_head: bool,
     device: str,
     dtype: str,
     offload: bool = False,
 ) -> transformers.PreTrainedModel:
-    """Return a model (or a decoder, without `whole`) with the weights of a checkpoint.
+    """Return a model with the weights of a checkpoint.
 
+    has_head: whether the output head is loaded, too; otherwise only the decoder, which
+    may have fewer layers than the checkpoint. offload: as in `lib.models.loading.load`.
     Raises InputError if the weights cannot be used or do not fit the config.
     """
-    auto: Any = transformers.AutoModelForCausalLM if whole else transformers.AutoModel
-    layers = None if whole else config.get_text_config().num_hidden_layers
+    auto: Any = (
+        transformers.AutoModelForCausalLM if has_head else transformers.AutoModel
+    )
+    layers = None if has_head else config.get_text_config().num_hidden_layers
     require_weights(folder)
-    place = settings_key(checkpoint=str(folder), dtype=dtype)
+    offloaded = settings_key(checkpoint=str(folder), dtype=dtype)
     with quiet():
         model, report = auto.from_pretrained(
             folder,
@@ -57,9 +61,10 @@ def checkpoint_model(
             dtype=dtype,
             device_map="auto" if offload else device,
             max_memory=_memory_for_weights(device) if offload else None,
-            # For weights that are stored in another layout, such as experts.
-            offload_folder=paths.CACHE / "offload" / place,
-            key_mapping={} if whole else TEXT_PREFIX,
+            # For offloaded weights whose layout differs from the checkpoint's, such as
+            # experts.
+            offload_folder=paths.CACHE / "offload" / offloaded,
+            key_mapping={} if has_head else TEXT_PREFIX,
             use_safetensors=True,
             # Mismatches are reported below, in one line.
             ignore_mismatched_sizes=True,
@@ -70,13 +75,13 @@ def checkpoint_model(
 
 
 def _memory_for_weights(device: str) -> dict[int | str, int]:
-    """Return how many bytes weights may use, by device."""
-    places: dict[int | str, str] = {"cpu": "cpu"}
+    """Return how many bytes weights may use, by accelerate's name of the device."""
+    devices: dict[int | str, str] = {"cpu": "cpu"}
     if device.startswith("cuda"):
-        places = {torch.device(device).index or 0: device, **places}
+        devices = {torch.device(device).index or 0: device, **devices}
     return {
-        place: int(memory.SHARE_OF_MEMORY * memory.free_memory(name))
-        for place, name in places.items()
+        key: int(memory.SHARE_OF_MEMORY * memory.free_memory(name))
+        for key, name in devices.items()
     }
 
 

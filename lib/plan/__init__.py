@@ -8,9 +8,9 @@ and the reasons why it would be refused.
 
     tasks        the computations of a run, and how much of each is stored
     model_sizes  the size of a model, its part on this disk, and the memory of a task
-    plan         `make_plan`, the `Plan` that it returns, and its text
+    plan         `make_plan`, the `Plan` that it returns, its text, and `downloads`
 
-An unavailable model or file is refused within seconds, before torch is imported.
+An unavailable model or file is reported within seconds, before torch is imported.
 """
 
 from lib.plan.plan import Plan, as_text, downloads, make_plan, require_memory, summary

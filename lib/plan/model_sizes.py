@@ -1,4 +1,4 @@
-"""The size of a model, the part of it that is stored here, and the memory that a task
+"""Compute the size of a model, the part of it on this disk, and the memory that a task
 needs.
 
     source = source_with_config("Qwen2.5-Math-7B")
@@ -23,17 +23,18 @@ from lib.models.memory import SHARE_OF_MEMORY, free_memory
 from lib.models.names import HUB_SECONDS, Source, config_folder, gguf_parts
 from lib.plan.tasks import ALL_LAYERS, Task
 
-# Scoring parts, whose models may stay partly on disk.
+# Parts that score texts, for which some of the weights may stay on disk.
 SCORING = ("likelihood", "ablations", "draw_scores")
-WORKING_MEMORY = 2.5e9  # bytes of Python, logits, and answers that grow at once
+# Bytes that a run needs besides weights: Python, logits, and the cache of a batch.
+WORKING_MEMORY = 2.5e9
 
 
 class Shape(NamedTuple):
-    """The number of parameters of a decoder and its parts."""
+    """The numbers of parameters of a model and its parts."""
 
-    whole: int
+    whole: int  # with the output head
     embedding: int
-    layer: int
+    layer: int  # the first one
 
     def parameters(self, layers: float = ALL_LAYERS) -> float:
         """Return the number of parameters of the embedding and the first layers."""
@@ -41,8 +42,8 @@ class Shape(NamedTuple):
 
 
 def files_of(source: Source, layers: float = ALL_LAYERS) -> tuple[int, int]:
-    """Return the bytes that are missing and stored of a model's weights, or of its
-    first layers.
+    """Return (missing, stored): how many bytes of a model's weights have to be
+    downloaded, and how many are on this disk.
 
     source: as `source_with_config` returns it. Raises InputError for an unavailable
     model.
@@ -55,8 +56,10 @@ def files_of(source: Source, layers: float = ALL_LAYERS) -> tuple[int, int]:
 
 
 def _on_hub(source: Source, layers: float) -> tuple[int, int]:
-    """Return the file sizes of a model on the hub, which is queried only for missing
-    files.
+    """Return `files_of` a model on the hub, which is queried only if files are missing.
+
+    The missing size is that of the complete model, even if only first layers are
+    needed.
     """
     folder = config_folder(source)
     cut = layers_folder(source.repo, folder.name, layers)
@@ -113,17 +116,18 @@ def shape_of(source: Source) -> Shape:
         return Shape(whole, embedding, layer)
 
 
-def room_for_weights() -> int:
-    """Return the number of free bytes on the disk for weights."""
+def memory_for_models() -> int:
+    """Return the free memory, in bytes, of the device that models run on."""
     import torch
 
     return free_memory("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def memory_of(task: Task, shape: Shape) -> float:
-    """Return how many bytes of memory a task needs.
+    """Return how many bytes of memory a task needs on the device that `auto` chooses.
 
-    For a scoring task, weights that do not fit stay on disk.
+    Scoring needs at most its share of the free memory for weights, because the others
+    stay on disk.
     """
     import torch
 
@@ -132,5 +136,5 @@ def memory_of(task: Task, shape: Shape) -> float:
     _, dtype = placement("auto", task.dtype)
     needed = shape.parameters(task.layers) * getattr(torch, dtype).itemsize
     if task.part in SCORING:
-        needed = min(needed, SHARE_OF_MEMORY * room_for_weights())
+        needed = min(needed, SHARE_OF_MEMORY * memory_for_models())
     return needed + WORKING_MEMORY

@@ -8,7 +8,7 @@ import pandas as pd
 from lib.errors import InputError
 from lib.models.hub import first_layers, snapshot
 from lib.models.names import resolve, source_with_config
-from lib.plan.model_sizes import files_of, memory_of, room_for_weights, shape_of
+from lib.plan.model_sizes import files_of, memory_for_models, memory_of, shape_of
 from lib.plan.tasks import ALL_LAYERS, Task, tasks_of
 from lib.profiles import Profile
 
@@ -17,26 +17,26 @@ STORED_BYTES = 2  # per number on the hub: weights are published in bfloat16
 
 
 class Need(NamedTuple):
-    """The requirements of a run for a model; sizes are in bytes."""
+    """The requirements of a run for one model; sizes are in bytes."""
 
-    model: str
-    layers: float
-    to_fetch: float
-    here: float
-    memory: float
-    gated: bool
+    model: str  # as the profile writes it
+    layers: float  # number of first layers that are read; infinity: the complete model
+    to_fetch: float  # size of the weights to download
+    here: float  # size of the weights on this disk
+    memory: float  # of the part that needs most
+    gated: bool  # whether a licence has to be accepted on the hub
 
 
 class Plan(NamedTuple):
-    """The requirements of a run, and those that this machine does not meet."""
+    """The computations and requirements of a run, and the free memory."""
 
     tasks: list[Task]
-    needs: list[Need]  # of the models with remaining work
-    free: int  # bytes of memory
+    needs: list[Need]  # only of models with remaining prompts
+    free: int  # free memory in bytes, of the GPU if there is one
 
     @property
     def refusals(self) -> list[str]:
-        """Why this machine cannot run it."""
+        """The reasons why this machine cannot run it, by model; empty if it can."""
         free = gigabytes(self.free)
         return [
             f"{need.model} needs {gigabytes(need.memory)} of memory, {free} are free"
@@ -50,38 +50,42 @@ def make_plan(
 ) -> Plan:
     """Return the plan of a run of this profile.
 
-    fresh: the run starts over. parts: what it computes; none given: all. Raises
-    InputError for a model that is not available.
+    fresh: whether the run starts over, so that nothing counts as stored. parts: the
+    names of the parts that it computes; empty: all. Raises InputError for a model that
+    is not available.
     """
-    every = tasks_of(profile, fresh)
-    tasks = [task for task in every if not parts or task.part in parts]
+    all_tasks = tasks_of(profile, fresh)
+    tasks = [task for task in all_tasks if not parts or task.part in parts]
     left: dict[str, list[Task]] = {}
     for task in tasks:
         if task.left:
             left.setdefault(task.model, []).append(task)
 
     needs = []
-    for spec, own in left.items():
+    for spec, of_model in left.items():
         source = source_with_config(spec)
-        layers = max(task.layers for task in own)
+        layers = max(task.layers for task in of_model)
         missing, here = files_of(source, layers)
         shape = shape_of(source)
         if layers != ALL_LAYERS:
             missing = min(missing, STORED_BYTES * shape.parameters(layers))
-        memory = max(memory_of(task, shape) for task in own)
+        memory = max(memory_of(task, shape) for task in of_model)
         needs.append(Need(spec, layers, missing, here, memory, source.gated))
-    return Plan(tasks, needs, room_for_weights())
+    return Plan(tasks, needs, memory_for_models())
 
 
 def require_memory(plan: Plan) -> None:
-    """Raise InputError if this machine lacks room for the run, with all reasons."""
+    """Raise InputError if this machine has too little memory for a model of the run."""
     if plan.refusals:
         raise InputError("; ".join(plan.refusals))
 
 
 def downloads(plan: Plan) -> Iterator[str]:
-    """Download the weights that a run lacks, and yield a line for each model: the
-    complete model if any task needs it, otherwise the byte ranges of its first layers.
+    """Download the weights that a run lacks, model by model, and yield a line after
+    each; nothing is downloaded before the first line is requested.
+
+    A model is downloaded completely if a task needs all layers, otherwise only the byte
+    ranges of its first layers. Raises InputError if a download fails.
     """
     for need in plan.needs:
         if not need.to_fetch:
@@ -95,7 +99,7 @@ def downloads(plan: Plan) -> Iterator[str]:
 
 
 def as_text(plan: Plan) -> str:
-    """Return a complete plan: refusals first, and its `summary` last."""
+    """Return a plan as text: refusals, models, tasks, free memory and `summary`."""
     blocks = [f"refused: {reason}" for reason in plan.refusals]
     if plan.needs:
         models = pd.DataFrame(plan.needs)
@@ -111,7 +115,7 @@ def as_text(plan: Plan) -> str:
 
 
 def summary(plan: Plan) -> str:
-    """Return the requirements of a run in one line."""
+    """Return in one line how much a run downloads and how many prompts it computes."""
     prompts = sum(task.left for task in plan.tasks)
     if not prompts:
         return "Plan: nothing to fetch or compute, everything is stored"
@@ -120,5 +124,5 @@ def summary(plan: Plan) -> str:
 
 
 def gigabytes(size: float) -> str:
-    """Return a size in 10^9 bytes."""
+    """Return a number of bytes as text in units of 10^9 bytes."""
     return f"{size / GB:.1f} GB"

@@ -1,5 +1,5 @@
-"""The computations of a profile's run: prompts by part and model, and those that are
-stored.
+"""List the computations of a profile's run: how many prompts each part needs of each
+model, and how many are stored.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -18,28 +18,33 @@ from lib.profiles import SAMPLING_CONDITIONS, Accuracy, Likelihood, Profile
 from lib.prompts.problem import Problem
 from lib.prompts.problems import load_problems
 
-TOKEN_CHARACTERS = 2.7  # per token
-ALL_LAYERS = inf  # all layers of a model, with its head
+# Characters per token of a reference solution, to estimate which solutions are too long
+# without a tokenizer.
+TOKEN_CHARACTERS = 2.7
+ALL_LAYERS = inf  # all layers of a model, with its output head
 
 
 class Task(NamedTuple):
-    """The computation for one part on one model."""
+    """The computation of one part of a run with one model."""
 
-    part: str  # the part's name in a run
-    model: str  # its spec
-    prompts: int
-    stored: int  # of these prompts
+    part: str  # name of the part, such as main or attention
+    model: str  # as the profile writes it
+    prompts: int  # number of prompts in total
+    stored: int  # number of these prompts whose results are stored
     dtype: str
-    layers: float = ALL_LAYERS  # number of layers that are read
+    layers: float = ALL_LAYERS  # number of first layers that are read
 
     @property
     def left(self) -> int:
-        """Number of prompts that remain."""
+        """Number of prompts that remain to be computed."""
         return max(0, self.prompts - self.stored)
 
 
 def tasks_of(profile: Profile, fresh: bool) -> Iterator[Task]:
-    """Yield the computations of a run; fresh: the run starts over."""
+    """Yield the computations of a run.
+
+    fresh: whether the run starts over, so that nothing counts as stored.
+    """
     for name in MEASURED_PARTS:
         part = MeasuredPart(profile, name, stored=not fresh)
         for model in part.models:
@@ -60,8 +65,10 @@ def _measured(
     steps: Sequence[PlannedStep],
     missing: Sequence[PlannedStep],
 ) -> Task:
-    """Return the computation of measurement steps that pass prompts through the same
-    layers, some of which are missing.
+    """Return the computation of measurement steps that run prompts through the same
+    layers.
+
+    missing: the steps among them that are not stored.
     """
     attention = model.profile.attention
     problems = load_problems(attention.problems, attention.limit, model.profile.seed)
@@ -75,12 +82,12 @@ def _measured(
             for step in some
         )
 
-    every = prompts(steps)
+    total = prompts(steps)
     return Task(
         part,
         model.spec,
-        prompts=every,
-        stored=every - prompts(missing),
+        prompts=total,
+        stored=total - prompts(missing),
         dtype=attention.dtype,
         layers=ALL_LAYERS if deep else attention.layers,
     )
@@ -110,14 +117,16 @@ def _of_part(part: Part, parts: Mapping[str, Part], fresh: bool) -> Iterator[Tas
             if not fresh:
                 # Which answers need a score is known only after sampling.
                 drawn = parts["draws"].stored_or_reusable()
-                drawn = _of_these(drawn, spec, SAMPLING_CONDITIONS, problems)
+                drawn = _matching_rows(drawn, spec, SAMPLING_CONDITIONS, problems)
                 texts -= int((~is_mixed(drawn)).sum())
-        stored = 0 if fresh else len(_of_these(rows, spec, conditions, problems))
+        stored = 0 if fresh else len(_matching_rows(rows, spec, conditions, problems))
         yield Task(part.name, spec, texts * len(conditions), stored, section.dtype)
 
 
 def _problems_of(part: Part) -> list[Problem]:
-    """Return the problems of a part, without solutions that are too long to score."""
+    """Return the problems of a part, without those whose reference solution is probably
+    too long to be scored.
+    """
     section = part.section
     levels = section.levels if isinstance(section, Accuracy) else None
     problems = load_problems(section.problems, section.limit, part.seed, levels)
@@ -127,7 +136,7 @@ def _problems_of(part: Part) -> list[Problem]:
     return problems
 
 
-def _of_these(
+def _matching_rows(
     rows: pd.DataFrame,
     spec: str,
     conditions: Collection[object],

@@ -24,7 +24,7 @@ from lib.profiles.sections import (
     PassRates,
 )
 from lib.prompts.conditions import Condition, Filler
-from lib.prompts.problems import drawn_problem, load_problems, solved_problems
+from lib.prompts.problems import load_problems, shown_problem, solved_problems
 from lib.prompts.sampling import is_within
 
 # A profile's name is also the name of a folder.
@@ -249,7 +249,7 @@ def _check_attention(attention: Attention) -> None:
     """Raise InputError for an unknown example, and for a layer or head that a model
     lacks.
     """
-    drawn_problem(attention.problems, attention.example)
+    shown_problem(attention.problems, attention.example)
     for spec in attention.models:
         deepest = Panel(model=spec, layer=attention.layers, head=1)
         _check_panel("attention.layers", deepest, source_with_config(spec))

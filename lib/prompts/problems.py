@@ -108,7 +108,7 @@ def _file_of(source: str | Path) -> Path:
     return path
 
 
-def drawn_problem(
+def shown_problem(
     source: str | Path, wanted: str | None, limit: int | None = None, seed: int = 0
 ) -> Problem:
     """Return the problem that figures show: the one with the id `wanted`, even outside

@@ -235,7 +235,7 @@ def test_scores_with_layers_read_from_disk_equal_those_of_the_loaded_model(
     loaded = run(conditions=conditions)
     monkeypatch.setattr(memory, "free_memory", lambda *_: 0)
     from_disk = run(conditions=conditions, folder="from disk")
-    assert "stays on disk" in capsys.readouterr().err
+    assert "stay on disk" in capsys.readouterr().err
     assert list(from_disk.key) == list(loaded.key)
     assert from_disk.nats.to_numpy() == pytest.approx(loaded.nats.to_numpy(), abs=2e-4)
 

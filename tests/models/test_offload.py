@@ -76,7 +76,7 @@ def test_a_part_of_the_weights_may_be_in_memory(family, tmp_path, on_disk, capsy
     loaded = on_disk(tmp_path, free=weights)
     here = [weight.nbytes for weight in loaded.model.parameters() if not weight.is_meta]
     assert 0 < sum(here) <= weights / 2
-    assert "the rest of them stays on disk" in capsys.readouterr().err
+    assert "some of them stay on disk" in capsys.readouterr().err
     torch.testing.assert_close(
         logits(loaded.model), logits(whole.model), rtol=0, atol=1e-6
     )
