@@ -62,7 +62,7 @@ def shown(monkeypatch):
     """The list of displayed objects, as if a person could type."""
     displayed = []
     monkeypatch.setattr(try_it, "display", lambda *given: displayed.extend(given))
-    monkeypatch.setattr(try_it, "somebody_is_there", lambda: True)
+    monkeypatch.setattr(try_it, "accepts_input", lambda: True)
     return displayed
 
 
@@ -142,7 +142,7 @@ def test_a_cell_accepts_input_if_it_may_ask_for_it():
 
 
 def test_only_the_picture_is_shown_if_nobody_is_there(loaded, shown, monkeypatch):
-    monkeypatch.setattr(try_it, "somebody_is_there", lambda: False)
+    monkeypatch.setattr(try_it, "accepts_input", lambda: False)
     try_it.show_prompt(loaded, PROBLEM, "/", 9)
     again = try_it.draw_prompt(loaded, PROBLEM, "/", 9, "between")
     assert [one.data for one in shown] == [one.data for one in again]
