@@ -1,14 +1,14 @@
-"""The input of a model: problems, the text inserted into them, and the resulting token
-ids.
+"""Build the input of a model: problems, the text inserted into them, and the resulting
+token ids.
 
     problem      the fields of a problem, and its text under a condition
     problems     problems of an embedded, remote or local source: `load_problems`
     sampling     stratified samples of problems that grow with their size
     conditions   the names of conditions: the inserted text, its position, and the
-                 layers that see it: `parse_condition`
-    rendering    the text that a model reads, by its chat template
+                 layers that attend to it: `parse_condition`
+    rendering    the text that a model reads, plain or by its chat template
     building     a problem and a condition as token ids with spans: `build_prompt`
-    batches      run many prompts through a function in batches that fit the memory
+    batches      run many prompts in batches that fit into memory
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-"""Run many prompts of unequal lengths through a function, in batches that fit the
+"""Run many prompts of unequal lengths through a function, in batches that fit into
 memory.
 """
 
@@ -21,8 +21,8 @@ Output = TypeVar("Output")
 def pad(
     prompts: Sequence[torch.Tensor], value: int = 0
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Stack id vectors into (B, T), padded on the right, and return them with their
-    lengths (B,).
+    """Return token ids of prompts as (B, T), padded on the right with `value`, and
+    their lengths (B,).
     """
     lengths = torch.tensor([len(ids) for ids in prompts])
     padded = torch.nn.utils.rnn.pad_sequence(
@@ -36,12 +36,12 @@ def in_batches(
     run: Callable[[list[int]], Output],
     tokens: int = BATCH_TOKENS["cpu"],
 ) -> Iterator[tuple[list[int], Output]]:
-    """Yield (indices, run(indices)) for prompts of similar length, with at most
-    `tokens` padded tokens per batch.
+    """Yield (indices, run(indices)) for batches of prompts of similar length.
 
-    The longest prompts come first, so that a lack of memory shows at once. Running out
-    of memory halves the budget and continues with the rest. Raises InputError if a
-    single prompt does not fit.
+    lengths: of the prompts, in tokens. run: is called with the indices of a batch.
+    tokens: the maximum size of a batch, with padding. The longest prompts come first,
+    so that a lack of memory shows at once. If memory runs out, the batch is repeated
+    with half of its tokens. Raises InputError if a single prompt does not fit.
     """
     waiting = sorted(range(len(lengths)), key=lambda i: -lengths[i])
     while waiting:
@@ -69,7 +69,7 @@ def in_batches(
 
 
 def batch_tokens(device: str) -> int:
-    """Return the number of padded tokens per batch for this kind of device."""
+    """Return the maximum number of tokens per batch, with padding, on a device."""
     return BATCH_TOKENS[device.partition(":")[0]]
 
 

@@ -29,15 +29,14 @@ from lib.prompts.rendering import render
 
 @dataclass(frozen=True)
 class Prompt:
-    """Token ids (T,) with the slices of their parts; `original` indexes the tokens that
-    were not inserted.
-    """
+    """A prompt of T tokens, in which the tokens of each part are known."""
 
-    input_ids: torch.Tensor
+    input_ids: torch.Tensor  # (T,)
+    # The tokens of "instruction", "problem" and "inserted"; empty if there are none.
     spans: dict[str, slice]
-    original: torch.Tensor
-    text: str = field(repr=False)
-    # (T,) start and stop in the text.
+    original: torch.Tensor  # indices of the tokens that were not inserted
+    text: str = field(repr=False)  # what the tokenizer read
+    # (T,) start and stop of each token in the text, in characters
     offsets: list[tuple[int, int]] = field(repr=False, default_factory=list)
 
     def __len__(self) -> int:
@@ -45,8 +44,9 @@ class Prompt:
 
     @property
     def parts(self) -> list[str]:
-        """The part of each token; the insertion, the last span, may lie inside another
-        part.
+        """The name of each token's part: a name of `spans`, or "template".
+
+        A token of the insertion is "inserted", even inside another part.
         """
         parts = ["template"] * len(self)
         for name, span in self.spans.items():
@@ -68,12 +68,14 @@ def build_prompt(
     filler: Filler | None = None,
     examples: Sequence[Example] = (),
 ) -> Prompt:
-    """Build the prompt of one problem under one condition (the paper's appendix).
+    """Return the prompt of a problem under a condition (the paper's appendix).
 
-    The plain format is that of the released code. Worked examples precede the problem
-    as finished turns of a chat. Raises InputError for an unknown condition or format, a
-    blank problem, a filler that cannot be cut to its length, and if the insertion
-    changes one of the original tokens (the message names it).
+    problem: its text, in LaTeX. format: "plain", as in the authors' released code, or
+    "chat". filler: the texts that conditions insert; None: the defaults. examples:
+    worked examples, which precede the problem as finished turns of the chat. Raises
+    InputError for an unknown condition or format, a blank problem, a filler that cannot
+    be cut to its length, and if the insertion changes one of the original tokens (the
+    message names it).
     """
     condition = parse_condition(condition)
     filler = condition.filler(filler or Filler())
@@ -115,10 +117,10 @@ def _turns(examples: Sequence[Example]) -> list[dict]:
 
 
 def _moved(parts: dict[str, list[int]], start: int, text: str) -> dict[str, list[int]]:
-    """Return the bounds of the parts and of the insertion, in characters, after a text
-    is inserted at `start`.
+    """Return the bounds of the parts and of the insertion, in characters of the
+    content, after `text` is inserted at `start`.
 
-    Later parts move; a part that contains `start` will contain the insertion.
+    Later parts move, and a part that contains `start` then contains the insertion.
     """
     size = len(text)
     moved = {}
@@ -135,8 +137,12 @@ def _moved(parts: dict[str, list[int]], start: int, text: str) -> dict[str, list
 def _insertions(
     tokenizer, content: str, between: int, text: str, filler: Filler
 ) -> list[tuple[int, str]]:
-    """Return candidates (position, inserted text), best first; positions are in
+    """Return candidates (position, text to insert), best first; positions are in
     characters of the content.
+
+    between: the position between instruction and problem. text: repeated until it has
+    the filler's length. Several candidates are needed because at some positions the
+    insertion merges with its neighbours in some vocabularies.
     """
     if filler.position == "before":
         # The first word of a text has no space before it. A line break after the
@@ -159,9 +165,10 @@ def _insertions(
 
 
 def cut_to_tokens(tokenizer, text: str, length: int) -> str:
-    """Return a text repeated until it has `length` tokens, cut off there.
+    """Return copies of a text, cut off after `length` tokens.
 
-    Copies of words are separated by spaces. Raises InputError if no token ends there,
+    The copies are separated by spaces unless the text is only white space. Raises
+    InputError if the cut would be inside a character, if the tokenizer drops the text,
     and for a text with a special token, such as the end of a turn.
     """
     for token in tokenizer.added_tokens_decoder.values():
@@ -209,8 +216,11 @@ def cut_to_tokens(tokenizer, text: str, length: int) -> str:
 def _encode(
     tokenizer, content: str, parts: dict[str, list[int]], format: str, turns: list[dict]
 ) -> Prompt:
-    """Tokenize a content and find the tokens of its parts, given by their bounds in
-    characters.
+    """Return the prompt of a content, with the tokens of its parts.
+
+    content: instruction, insertion and problem. parts: their bounds in the content, in
+    characters. turns: worked examples that come before. Raises InputError if a part has
+    no token.
     """
     text = render(tokenizer, content, format, turns)
     ids, offsets = _tokenized(tokenizer, text, format)
@@ -233,9 +243,9 @@ def _encode(
 def _tokenized(
     tokenizer, text: str, format: str
 ) -> tuple[list[int], list[tuple[int, int]]]:
-    """Return the ids of the tokens of a text, and their start and stop in it.
+    """Return the token ids of a text, and the start and stop of each token in it.
 
-    Raises InputError if it begins with two BOS tokens.
+    Raises InputError if they begin with two BOS tokens.
     """
     encoding = tokenizer(
         text,
@@ -262,8 +272,10 @@ def _tokenized(
 def _span_of(
     offsets: list[tuple[int, int]], content: str, start: int, stop: int, begin: int
 ) -> slice | None:
-    """Return the tokens of a part of the content, which begins at `begin` in the text;
-    None if it has none.
+    """Return the tokens of the characters from `start` to `stop` of the content; None
+    if there are none.
+
+    offsets: of the tokens, in the text. begin: where the content begins in the text.
     """
     # A token belongs to the part with its last character. The space before a part
     # belongs to the part: it may be a separate token, whose offsets some tokenizers
@@ -278,8 +290,8 @@ def _span_of(
 def _change_of_originals(
     tokenizer, baseline: Prompt, prompt: Prompt, condition: Condition, length: int
 ) -> str:
-    """Return an error message if the insertion changes an original token or has another
-    length, or else "".
+    """Return an error message if the insertion changes an original token, or does not
+    have `length` tokens; otherwise "".
     """
     before = baseline.input_ids.tolist()
     after = prompt.input_ids[prompt.original].tolist()

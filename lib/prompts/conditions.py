@@ -14,8 +14,8 @@ and position are given only if they differ from the filler's.
     mless-last-5               slashes of which later tokens see only the last five
     example, repeat, hint      another prompt: an example, the problem twice, a hint
 
-Conditions that hide the insertion from some layers, or start the answer, are for
-likelihoods only, because no text is generated under them.
+Conditions that hide the insertion from some layers, or that start the answer, are only
+for log-likelihoods, because no text can be generated under them.
 """
 
 import functools
@@ -39,7 +39,8 @@ INSTRUCTION = r"Please reason step by step and put your final answer within \box
 Name = Literal[
     "none", "mless", "mful", "random", "question", "letters", "dots", "pause"
 ]
-# Before the instruction, between it and the problem, after both, or anywhere in them.
+# Before the instruction, between it and the problem, after both, or between two words
+# that are drawn at random.
 Position = Literal["before", "between", "end", "random"]
 Format = Literal["plain", "chat"]
 CONDITIONS = get_args(Name)
@@ -93,17 +94,16 @@ WORKED_EXAMPLE = Example(
 
 
 class View(NamedTuple):
-    """The layers (from 1) in which later tokens can attend to the inserted ones.
-
-    `last` None: up to the last layer of the model.
-    """
+    """The layers (from 1) in which later tokens can attend to the inserted ones."""
 
     first: int
-    last: int | None
+    last: int | None  # None: the last layer of the model
     silent: bool = False  # visible as keys, but with values of zero
 
     def hidden(self, layers: int) -> list[int]:
-        """Return the layers that hide the inserted tokens, of a model with so many."""
+        """Return the layers in which the inserted tokens are hidden, in a model with so
+        many layers.
+        """
         last = layers if self.last is None else self.last
         return [
             layer for layer in range(1, layers + 1) if not self.first <= layer <= last
@@ -111,7 +111,7 @@ class View(NamedTuple):
 
     def silenced(self, layers: int) -> list[int]:
         """Return the layers in which the inserted tokens are visible with values of
-        zero, of a model with so many.
+        zero, in a model with so many layers.
         """
         if not self.silent:
             return []
@@ -134,11 +134,11 @@ TOKENS_PATTERN = re.compile(
 
 
 class Visible(NamedTuple):
-    """The inserted tokens that later tokens can attend to in every layer: a number of
-    tokens at the first, middle or last positions of the insertion.
+    """The inserted tokens that later tokens can attend to in every layer: so many at
+    the start, in the middle or at the end of the insertion.
     """
 
-    end: str
+    end: str  # first, middle or last
     tokens: int
 
     def within(self, inserted: slice) -> slice:
@@ -178,17 +178,16 @@ class Filler(Settings):
 class Condition(Settings):
     """A parsed condition: its changes to the prompt, the attention mask and the model.
 
-    `length` and `position` None: those of the filler. `arm` has the settings that were
-    given. `str` returns the text of the condition.
+    `str` returns the text of the condition.
     """
 
-    text: str  # as it was given; the name in keys, settings and tables
-    inserted: Name  # the filler text
-    length: PositiveInt | None = None
-    position: Position | None = None
-    arm: Arm | None = None
+    text: str  # as it was written; the name in keys, settings and tables
+    inserted: Name  # which text of the filler is inserted
+    length: PositiveInt | None = None  # in tokens; None: that of the filler
+    position: Position | None = None  # None: that of the filler
+    arm: Arm | None = None  # the settings that the text names; None: without ARM
     view: View = EVERY_LAYER  # the layers in which the insertion is visible
-    visible: Visible | None = None  # the inserted tokens that all layers can see
+    visible: Visible | None = None  # the inserted tokens that are visible in all layers
     example: bool = False  # whether a worked example precedes the problem
     instructed: bool = True  # whether the prompt has the instruction
     # "twice" repeats the problem (arXiv 2512.14982); "hinted" appends the first
@@ -209,7 +208,7 @@ class Condition(Settings):
 
     @property
     def deepest(self) -> int:
-        """The deepest layer that the condition names."""
+        """The deepest layer that the condition names; 1 if it names none."""
         in_arm = self.arm.layer if self.arm else 1
         return max(in_arm, self.view.first - 1, self.view.last or 1)
 
@@ -222,7 +221,7 @@ class Condition(Settings):
         return self
 
     def filler(self, base: Filler) -> Filler:
-        """Return the filler with the condition's length and position.
+        """Return the `base` filler with the condition's length and position.
 
         Raises InputError if more tokens would be visible than are inserted.
         """
@@ -255,11 +254,11 @@ NAMED = {name: Condition(text=name, inserted=name) for name in CONDITIONS} | {
 
 
 def parse_condition(condition: str | Condition, *, answered: bool = False) -> Condition:
-    """Parse the text of a condition; a parsed condition is returned unchanged.
+    """Return the condition that a text names; a parsed condition is returned unchanged.
 
-    answered: whether answers are generated under it, so that an error message suggests
-    no conditions for likelihoods. Raises InputError for an unknown name, length,
-    position or setting.
+    answered: whether answers are generated under it; then an error message suggests no
+    conditions that are only for log-likelihoods. Raises InputError for an unknown name,
+    length, position or setting.
     """
     if isinstance(condition, Condition):
         return condition
@@ -315,7 +314,8 @@ def _parsed(value: object, answered: bool = False) -> Condition:
     return parse_condition(value, answered=answered)
 
 
-# A settings field that is read and written as the condition's text.
+# Fields of settings that are read and written as the text of a condition: of any
+# condition, and of one under which answers are generated (see `answered` above).
 ConditionField = Annotated[Condition, PlainValidator(_parsed), PlainSerializer(str)]
 AnsweredField = Annotated[
     Condition,

@@ -1,4 +1,4 @@
-"""A problem with its gold answer, as a line of a JSONL file in MATH's schema has it."""
+"""A problem with its gold answer: a line of a JSONL file in the schema of MATH."""
 
 import json
 import math
@@ -39,14 +39,14 @@ def _text_of_number(value: object) -> object:
     return plain_digits(value)
 
 
-def _given(value: object) -> object:
+def _not_blank(value: object) -> object:
     """Return a value unchanged; raise ValueError if it is null, NaN or blank."""
     if is_nothing(value):
         raise ValueError(f"must not be empty, not {json.dumps(value)}")
     return value
 
 
-# A text, for which a file may have a number: 7 for "7".
+# A text that may be a number in the file: 7 is read as "7".
 Text = Annotated[str, BeforeValidator(_text_of_number)]
 # Fields without which a line is no problem.
 REQUIRED = ("problem", "answer")
@@ -60,18 +60,19 @@ class Problem(Settings):
 
     model_config = ConfigDict(extra="ignore", str_min_length=0)
     id: Text = Field(alias="unique_id")
-    problem: Annotated[str, BeforeValidator(_given)]
-    answer: Annotated[Text, BeforeValidator(_given)]
+    problem: Annotated[str, BeforeValidator(_not_blank)]
+    answer: Annotated[Text, BeforeValidator(_not_blank)]
     solution: str = ""
     subject: str = ""
     level: Annotated[NonNegativeInt, BeforeValidator(_level_number)] = 0
 
 
 def posed(problem: Problem, condition: Condition) -> str:
-    """Return the text of a problem under a condition: repeated, with a hint, or
-    unchanged.
+    """Return the text of a problem as a condition poses it: twice, with a hint (the
+    first sentence of its reference solution), or unchanged.
 
-    Raises InputError if a hint is needed and the problem has no reference solution.
+    Raises InputError if the condition gives a hint and the problem has no reference
+    solution.
     """
     if condition.posed == "twice":
         return f"{problem.problem}\n\n{problem.problem}"

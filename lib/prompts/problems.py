@@ -36,11 +36,11 @@ def load_problems(
     seed: int = 0,
     levels: Sequence[int] | None = None,
 ) -> list[Problem]:
-    """Return the problems of "embedded", "math500" or a JSONL file.
+    """Return the problems of a source: "embedded", "math500" or a JSONL file.
 
-    levels: the levels to keep; None: all. limit: the size of a stratified sample by
-    level; None: all problems. Raises InputError for a source that cannot be read, or
-    that has no problem of these levels.
+    limit: the size of a sample that is stratified by level and drawn with `seed`; None:
+    all problems. levels: the levels of the problems; None: all. Raises InputError for a
+    source that cannot be read, or that has no problem of these levels.
     """
     if limit is not None and limit < 1:
         raise InputError(f"limit is {limit}: ask for at least 1 problem")
@@ -60,8 +60,9 @@ def sample_ids(
     seed: int,
     levels: Sequence[int] | None = None,
 ) -> set[str]:
-    """Return the ids of the problems that `load_problems` would return, for MATH-500
-    without its texts.
+    """Return the ids of the problems that `load_problems` would return.
+
+    For MATH-500 this needs only data/math500.csv, and no download.
     """
     of_levels = [
         one for one in _listed(source) if levels is None or one.level in levels
@@ -70,7 +71,7 @@ def sample_ids(
 
 
 def _listed(source: str | Path) -> list[Listed]:
-    """Return the problems of a source without their texts."""
+    """Return the id and level of each problem of a source."""
     if source != "math500":
         return [Listed(one.id, one.level) for one in load_problems(source)]
     _, *lines = read_text(MATH500_LIST).splitlines()
@@ -81,7 +82,8 @@ def _listed(source: str | Path) -> list[Listed]:
 def solved_problems(
     source: str | Path, limit: int | None = None, seed: int = 0
 ) -> list[Problem]:
-    """Return the problems of a source in the order of a growing stratified sample.
+    """Return a stratified sample of `limit` problems (None: all), which have reference
+    solutions, in an order in which each smaller sample comes first.
 
     Raises InputError if one of them has no reference solution.
     """
@@ -111,8 +113,8 @@ def _file_of(source: str | Path) -> Path:
 def shown_problem(
     source: str | Path, wanted: str | None, limit: int | None = None, seed: int = 0
 ) -> Problem:
-    """Return the problem that figures show: the one with the id `wanted`, even outside
-    the sample, or else the first one of the sample.
+    """Return the problem that figures show: the one with the id `wanted`, even if it is
+    outside the sample; None: the first one of the sample.
 
     Raises InputError if the source has no problem of this id.
     """
@@ -125,7 +127,8 @@ def shown_problem(
 
 
 def describe(source: str | Path) -> str:
-    """Return a short name of a source for captions; a copy of MATH-500 is recognised.
+    """Return a short name of a source for captions; a file with the problems of
+    MATH-500 is recognised.
 
     Raises InputError for a file that does not exist.
     """
@@ -138,8 +141,8 @@ def describe(source: str | Path) -> str:
 
 
 def digest(problems: Iterable[Problem]) -> str:
-    """Return the sha256 of the (id, problem, answer) triples, in order, as compact JSON
-    in ASCII.
+    """Return the sha256 of the problems' ids, texts and answers, which identifies them
+    in this order.
     """
     triples = [(problem.id, problem.problem, problem.answer) for problem in problems]
     text = json.dumps(triples, separators=(",", ":"))
@@ -147,16 +150,19 @@ def digest(problems: Iterable[Problem]) -> str:
 
 
 def digest_of(source: str | Path) -> str:
-    """Return the digest of all problems of a source.
+    """Return the `digest` of all problems of a source.
 
-    MATH-500 need not be read, because only a text with the known digest is accepted.
+    MATH-500 need not be read, because `load_problems` accepts it only with the known
+    digest.
     """
     return MATH500_SHA256 if source == "math500" else digest(load_problems(source))
 
 
 def _math500() -> list[Problem]:
-    """Return MATH-500 from the first copy with the known digest, in data/ or the cache
-    folder, or else from the hub.
+    """Return MATH-500 from a copy with the known digest in data/ or in the cache
+    folder, or else from the hub, after writing a copy into the cache folder.
+
+    Raises InputError if it cannot be downloaded, or has another digest.
     """
     copy = paths.CACHE / "math500.jsonl"
     for path in (DATA / "math500.jsonl", copy):
@@ -187,15 +193,15 @@ def _from_hub() -> list[dict]:
         HfApi().dataset_info(MATH500, revision=MATH500_REVISION, timeout=HUB_TIMEOUT)
         import datasets  # takes a second to import, and only this source needs it
 
-        datasets.disable_progress_bars()  # half a megabyte
+        datasets.disable_progress_bars()  # the download has only half a megabyte
         dataset = datasets.load_dataset(
             MATH500, split="test", revision=MATH500_REVISION
         )
         return dataset.to_list()
     except Exception as error:
         # datasets, the hub and the network raise exceptions without a common class.
-        words = " ".join(str(error).split()) or type(error).__name__
-        reason = unusable_variable() or words
+        message = " ".join(str(error).split()) or type(error).__name__
+        reason = unusable_variable() or message
         raise InputError(
             f"{MATH500} could not be fetched ({reason}); give the path to a JSONL file"
             " of it, or put one at data/math500.jsonl"

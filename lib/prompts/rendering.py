@@ -11,19 +11,17 @@ DAY = datetime.datetime(2024, 7, 26)
 
 
 def format_for(tokenizer, format: str) -> str:
-    """Return the format of a model's prompts: plain if chat was requested and there is
-    no template.
-    """
+    """Return the requested format, or plain if the tokenizer has no chat template."""
     return format if tokenizer.chat_template else "plain"
 
 
 def render(tokenizer, content: str, format: str, turns: list[dict]) -> str:
-    """Return the text that a model reads: a content after worked examples, in the chat
-    template or plain.
+    """Return the text that a model reads: worked examples and then the content of a
+    user's turn, plain or in the chat template.
 
-    turns: those of the examples, each with its `role` and `content`. Raises InputError
-    for an unknown format, and for a template that is missing, that fails or that
-    changes the content.
+    turns: of the examples, each with its `role` and `content`. Raises InputError for an
+    unknown format, and for a template that is missing, that fails or that changes the
+    content.
     """
     if format == "plain":
         return "\n\n".join([*(turn["content"] for turn in turns), content])

@@ -1,4 +1,6 @@
-"""Samples of problems, stratified by level: a larger one includes the smaller ones."""
+"""Draw samples of problems, stratified by level, of which each larger one includes the
+smaller ones.
+"""
 
 import hashlib
 from collections import Counter
@@ -6,9 +8,10 @@ from typing import NamedTuple, TypeVar
 
 from lib.prompts.problem import Problem
 
-# Samples are apportioned to levels by the divisors r + 0.45. Among such rules this one
-# differs from the largest-remainder method at the fewest sample sizes.
-DIVISOR = 0.45
+# A level's problem of rank r (from 0) comes at (r + 0.45) / size of the level. Among
+# such offsets, this one differs from the largest-remainder method at the fewest sample
+# sizes.
+OFFSET = 0.45
 
 
 class Listed(NamedTuple):
@@ -31,14 +34,15 @@ def stratified_sample(problems: list[Problem], limit: int, seed: int) -> list[Pr
 
 
 def _rank(problem_id: str, seed: int) -> bytes:
+    """Return a pseudorandom key by which the problems of a level are sorted."""
     # A hash draws the same problems in every version of Python and for every order of
     # the file.
     return hashlib.sha256(f"{seed}:{problem_id}".encode()).digest()
 
 
 def sampling_order(problems: list[AnyProblem], seed: int) -> list[AnyProblem]:
-    """Return the problems in the order of a growing stratified sample: the first n are
-    the sample of size n.
+    """Return the problems in an order of which, for every n, the first n are the
+    stratified sample of size n.
     """
     # The problems of a level are evenly spaced in this order; in a tie the lower level
     # comes first.
@@ -47,13 +51,13 @@ def sampling_order(problems: list[AnyProblem], seed: int) -> list[AnyProblem]:
     turns = {}
     for problem in sorted(problems, key=lambda problem: _rank(problem.id, seed)):
         level = problem.level
-        turns[problem.id] = ((drawn[level] + DIVISOR) / sizes[level], level, problem.id)
+        turns[problem.id] = ((drawn[level] + OFFSET) / sizes[level], level, problem.id)
         drawn[level] += 1
     return sorted(problems, key=lambda problem: turns[problem.id])
 
 
 def is_within(limit: int | None, larger: int | None) -> bool:
-    """Return whether a sample of `limit` problems is a subset of one of `larger`; None:
-    all problems.
+    """Return whether a sample of `limit` problems is a subset of a sample of `larger`
+    ones with the same seed; None: all problems.
     """
     return larger is None or (limit is not None and limit <= larger)
