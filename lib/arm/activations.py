@@ -1,8 +1,8 @@
 """Find the output of an MLP's activation function, and measure it.
 
-`act_fn(gate)` is the quantity of the paper's Figs. 4 and 7 and the one that ARM
-changes; `gate` is its input. A forward hook sees both, one layer at a time, so that a
-layer's tensors can be freed once they have been reduced.
+`act_fn(gate)` is the quantity of the paper's Figs. 4 and 7, which ARM changes; `gate`
+is its input. A forward hook receives both, one layer at a time, so that a layer's
+tensors can be freed before the next layer runs.
 """
 
 import contextlib
@@ -16,10 +16,11 @@ from transformers import PreTrainedModel
 from lib.attention.recording import StopForward
 from lib.errors import InputError
 
-# Names of the activation module in a decoder layer's MLP, which differ by family.
+# Names of the activation module in a decoder layer's MLP, which differ by architecture.
 ACTIVATION_NAMES = ("act_fn", "activation_fn", "act")
 ACTIVATION_MEASURES = ("near zero", "L1", "L2", "Gini", "variance", "gate variance")
-# Standard deviations of a normal distribution in one median absolute deviation.
+# The standard deviation of a normal distribution divided by its median absolute
+# deviation.
 SIGMA = 1.4826
 # Bins of the histograms. Most outputs of SiLU and GELU are near zero, and none is below
 # -0.28.
@@ -60,11 +61,11 @@ def activation_module(model: PreTrainedModel, layer: int) -> torch.nn.Module:
 def watched(
     model: PreTrainedModel, layers: Sequence[int], see: See, stop: bool = False
 ) -> Iterator[None]:
-    """Call see(layer, gate, activation) in every forward pass inside the block, after
-    ARM has made its changes.
+    """Call see(layer, gate, activation) for each of the layers (from 1) in every
+    forward pass inside the block, after ARM has made its changes.
 
-    With `stop`, the forward pass ends after the last of the layers by an exception,
-    which also ends the block.
+    stop: whether the forward pass ends after the last of the layers, which also ends
+    the block without an error.
     """
 
     def seen(layer: int, module, inputs, output) -> None:
@@ -83,10 +84,11 @@ def watched(
 def near_zero_bound(
     values: torch.Tensor, c: float, median: torch.Tensor | None = None
 ) -> torch.Tensor:
-    """Return the near-zero bound eps = c * 1.4826 * MAD of the paper's Sec. 4 for
-    groups (groups, n), as (groups, 1).
+    """Return the bound eps = c * 1.4826 * MAD of the paper's Sec. 4, below which an
+    activation counts as near zero, as (groups, 1).
 
-    median: (groups, 1) if it is already known.
+    values: (groups, n); each group has its own bound. median: (groups, 1) of the
+    values; None: it is computed.
     """
     values = values.float()
     middle = (values.shape[1] - 1) // 2
@@ -100,8 +102,8 @@ def near_zero_bound(
 def order_statistics(
     values: torch.Tensor, indices: Sequence[int]
 ) -> list[torch.Tensor]:
-    """Return the order statistics of groups (groups, n) at `indices` (from 0), (groups,
-    1) each.
+    """Return the elements that would be at `indices` if each group of values (groups,
+    n) were sorted in ascending order, as (groups, 1) each.
 
     On a CPU, numpy's selection takes an eighth of the time of torch's kthvalue. On
     CUDA, one sort takes a twentieth of the time of kthvalue.
@@ -121,12 +123,14 @@ def order_statistics(
 def measures_of(
     gate: torch.Tensor, activation: torch.Tensor, bound: torch.Tensor
 ) -> torch.Tensor:
-    """Return ACTIVATION_MEASURES (6,) of tokens (n, F).
+    """Return ACTIVATION_MEASURES (6,) of n tokens.
 
-    near zero: share of elements within the bound. L1 and L2: mean over tokens of the
-    token's norm. Gini: of the magnitudes of all elements; 0 if all are equal, and near
-    1 if one element holds nearly the complete sum. variance and gate variance: over all
-    elements of the activation and of the gate.
+    gate, activation: (n, F). bound: see `near_zero_bound`. The measures are:
+
+    - near zero: the share of elements whose magnitude is at most `bound`.
+    - L1, L2: the norm of a token's activation, averaged over tokens.
+    - Gini: the Gini coefficient of the magnitudes of all elements.
+    - variance, gate variance: over all elements of the activation and of the gate.
     """
     values = activation.float()
     magnitudes = values.abs()
@@ -142,8 +146,8 @@ def measures_of(
 
 
 def gini(magnitudes: torch.Tensor) -> torch.Tensor:
-    """Return the Gini coefficient of all elements, which must not be negative; 0 if all
-    are zero.
+    """Return the Gini coefficient of all elements, which must not be negative: 0 if all
+    are equal, and near 1 if one element has nearly the complete sum.
     """
     flat = magnitudes.detach().flatten()
     if flat.device.type == "cpu":
@@ -161,9 +165,9 @@ def gini(magnitudes: torch.Tensor) -> torch.Tensor:
 
 
 def histogram(activation: torch.Tensor) -> torch.Tensor:
-    """Count the elements in each bin of BIN_EDGES, int64 (240,).
+    """Return how many elements are in each bin of BIN_EDGES, int64 (240,).
 
-    Elements outside the range are counted in the first and the last bin.
+    Elements outside the range are counted in the first or the last bin.
     """
     low = float(BIN_EDGES[0])
     high = float(BIN_EDGES[-1])

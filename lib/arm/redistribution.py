@@ -1,20 +1,21 @@
-"""Activation Redistribution Module: move the near-zero activations of an MLP outward,
-without inserted tokens.
+"""Activation Redistribution Module (ARM): move the near-zero activations of an MLP away
+from zero, without inserted tokens.
 
-`redistribute` is the operation; `installed` applies it to an activation module's output
-by a forward hook.
+`redistribute` is the operation; `installed` applies it to the output of a layer's
+activation module by a forward hook.
 
 There are two modes, because the text of the paper's Sec. 4 and the authors' code
 differ:
 
-    text  the draw is added; statistics per sequence; only the prompt is changed; a zero
-          stays zero
-    code  the draw replaces the value; statistics over the complete tensor, also during
-          decoding; a zero counts as positive
+    text  a random number is added to the value; statistics are of each sequence; only
+          the prompt is changed; a zero stays zero
+    code  a random number replaces the value; statistics are of the complete batch; new
+          tokens are changed, too; a zero counts as positive
 
 Let x be the activations, eps = c * 1.4826 * MAD(x), and fraction = clip(share of |x| <=
-eps, 0.02, 0.25). The fraction of elements with the smallest magnitudes is drawn towards
-[0, Q_p1(x)], or towards [min(x), 0] if negative.
+eps, 0.02, 0.25). The fraction of elements with the smallest magnitudes is changed. The
+random number is uniform in [0, Q_p1(x)], or in [min(x), 0] for negative elements. In
+mode text, the sum is clipped to [min(x), Q_p1(x)].
 """
 
 import contextlib
@@ -29,9 +30,9 @@ from lib.arm.settings import Arm
 from lib.errors import validated
 
 PAPER_ARM = Arm()
-LEAST_FRACTION = 0.02
-MOST_FRACTION = 0.25
-# Elements per step: 2 MiB fit a processor's cache; a GPU is faster with more.
+MIN_FRACTION = 0.02
+MAX_FRACTION = 0.25
+# Elements per step: 2 MiB fit into a processor's cache; a GPU is faster with more.
 ELEMENTS_AT_ONCE = {"cpu": 1 << 19, "cuda": 1 << 27}
 
 
@@ -47,13 +48,15 @@ def redistribute(
     generators: Sequence[torch.Generator] | None = None,
     seed: int = 0,
 ) -> torch.Tensor:
-    """Return activations (B, T, F), or one sequence (T, F), with their near-zero part
-    moved outward.
+    """Return activations (B, T, F), or those of one sequence (T, F), whose near-zero
+    elements are moved away from zero.
 
-    real: (B, T) bool, True for tokens that are not padding. Padding stays unchanged and
-    is excluded from all statistics. generators: one per sequence, so that its draws do
-    not depend on its batch; None: each starts from `seed`. Signs are kept, and moved
-    elements stay within [min, Q_p1]. Raises InputError for settings out of range.
+    c, p1, mode, fraction, statistics: the fields of `Arm`. real: (B, T) bool, True for
+    tokens that are not padding; with statistics of sequences, padding stays unchanged
+    and is excluded from them. generators: one for each sequence, so that its random
+    numbers do not depend on its batch; None: each starts from `seed`. Signs are kept,
+    and moved elements stay within [min, Q_p1]. Raises InputError for settings out of
+    range.
     """
     fields = {
         "c": c,
@@ -83,16 +86,15 @@ def redistribute(
 
 
 def _slices_of_equal_length(lengths: Sequence[int], x: torch.Tensor) -> Iterator[slice]:
-    """Yield slices of neighbouring rows of (B, T, F) with the same number of real
-    tokens.
+    """Yield slices of neighbouring rows of (B, T, F) with the same number of tokens.
 
-    Slices are short enough to keep memory flat, and rows without real tokens are left
-    out. Slices avoid a synchronisation with the device, which a list of rows would
-    need.
+    lengths: of the rows, without padding. Slices are so short that little memory is
+    needed, and rows without tokens are left out. Unlike a list of rows, a slice needs
+    no synchronisation with the device.
     """
     begin = 0
-    for length, alike in itertools.groupby(lengths):
-        stop = begin + len(list(alike))
+    for length, rows in itertools.groupby(lengths):
+        stop = begin + len(list(rows))
         if length:
             size = max(1, ELEMENTS_AT_ONCE[x.device.type] // (length * x.shape[2]))
             for first in range(begin, stop, size):
@@ -103,8 +105,8 @@ def _slices_of_equal_length(lengths: Sequence[int], x: torch.Tensor) -> Iterator
 def new_generators(
     count: int, seed: int, device: torch.device | str
 ) -> list[torch.Generator]:
-    """Return one generator per sequence, all with the same seed, so that draws do not
-    depend on the sequence's index in the batch.
+    """Return one generator for each sequence, all with the same seed, so that random
+    numbers do not depend on the sequence's index in the batch.
     """
     return [torch.Generator(device).manual_seed(seed) for _ in range(count)]
 
@@ -112,8 +114,8 @@ def new_generators(
 def _moved(
     x: torch.Tensor, settings: Arm, generators: Sequence[torch.Generator]
 ) -> torch.Tensor:
-    """Redistribute groups (groups, n) with shared statistics; each group draws from its
-    generator.
+    """Return groups of elements (groups, n) after redistribution; each group has its
+    own statistics and generator.
     """
     values = x.float()  # bfloat16 has too few digits for a median of deviations
     n = x.shape[1]
@@ -125,10 +127,9 @@ def _moved(
     high = high.clamp(min=0)
     low = values.amin(1, keepdim=True).clamp(max=0)
     device = values.device
-    each = [
-        torch.rand(n, generator=generator, device=device) for generator in generators
-    ]
-    draws = torch.stack(each)
+    draws = torch.stack(
+        [torch.rand(n, generator=generator, device=device) for generator in generators]
+    )
     if settings.mode == "code":
         target = draws.mul_(torch.where(values >= 0, high, low))
     else:
@@ -141,26 +142,26 @@ def _moved(
 def _smallest(
     values: torch.Tensor, median: torch.Tensor, settings: Arm
 ) -> torch.Tensor:
-    """Return a mask (groups, n) of the elements with the smallest magnitudes, as a
-    fraction.
+    """Return the mask (groups, n) of the elements that are moved: the share with the
+    smallest magnitudes.
 
-    The share within a bound grows with the bound, so clipping the share means clipping
-    the bound between two order statistics. If elements that equal the bound would make
-    the fraction too large, they are left out.
+    The share of elements within a bound grows with the bound, so the share is clipped
+    by clipping the bound between two order statistics. Elements that equal the bound
+    are left out if they would make the share too large.
     """
     n = values.shape[1]
-    shares = (LEAST_FRACTION, MOST_FRACTION)
+    shares = (MIN_FRACTION, MAX_FRACTION)
     if settings.fraction is not None:
         shares = (settings.fraction, settings.fraction)
-    least, most = (int(share * n) for share in shares)
+    fewest, most = (int(share * n) for share in shares)
     magnitudes = values.abs()
-    indices = [max(count - 1, 0) for count in (least, most)]
-    below, above = order_statistics(magnitudes, indices)
-    none = torch.full_like(median, -1.0)
-    below = below if least else none
-    above = above if most else none
+    indices = [max(count - 1, 0) for count in (fewest, most)]
+    lowest, highest = order_statistics(magnitudes, indices)
+    none = torch.full_like(median, -1.0)  # a bound that no element is within
+    lowest = lowest if fewest else none
+    highest = highest if most else none
     bound = near_zero_bound(values, settings.c, median)
-    bound = torch.minimum(torch.maximum(bound, below), above)
+    bound = torch.minimum(torch.maximum(bound, lowest), highest)
     within = magnitudes <= bound
     is_few = within.sum(1, keepdim=True) <= most
     return torch.where(is_few, within, magnitudes < bound)
@@ -169,7 +170,8 @@ def _smallest(
 class Installed:
     """ARM while it is active in a model.
 
-    `generators`, one per row, are used by the next forward passes if they are set.
+    The next forward passes use `generators`, one for each row of the batch. None: each
+    row starts from `seed` with its prompt.
     """
 
     def __init__(self, settings: Arm, seed: int):
@@ -181,7 +183,9 @@ class Installed:
         self._prompt = True
 
     def _before(self, decoder, args, kwargs) -> None:
-        """Note the padding of a forward pass, and whether it starts a prompt."""
+        """Note which tokens of a forward pass are padding, and whether the pass begins
+        a prompt.
+        """
         mask = kwargs.get("attention_mask")
         is_padding_mask = isinstance(mask, torch.Tensor) and mask.dim() == 2
         self._real = mask.bool() if is_padding_mask else None
@@ -190,6 +194,7 @@ class Installed:
         self._prompt = past == 0
 
     def _change(self, module, inputs, output: torch.Tensor) -> torch.Tensor:
+        """Return the redistributed output of the activation module."""
         if self.settings.mode == "text" and not self._prompt:
             return output
         rows, tokens = output.shape[:2]
@@ -210,9 +215,10 @@ def installed(
     """Apply ARM to the MLP activations of a decoder layer (counted from 1) until the
     block ends.
 
-    `settings` are those of `Arm`. A forward hook changes the output of `act_fn`, so no
-    modeling code is replaced. Padding is taken from the attention_mask of each forward
-    pass. Raises InputError for a layer or an MLP that ARM does not support.
+    settings: the fields of `Arm`. A forward hook changes the output of `act_fn`, so no
+    modeling code is replaced. The attention_mask of a forward pass tells which tokens
+    are padding. Raises InputError for settings out of range, and for a layer or an MLP
+    that ARM does not support.
     """
     checked = validated(Arm, {"layer": layer, **settings}, "ARM's settings")
     arm = Installed(checked, seed)
@@ -220,6 +226,6 @@ def installed(
     change = module.register_forward_hook(arm._change)
     with change:
         decoder = model.get_decoder()
-        look = decoder.register_forward_pre_hook(arm._before, with_kwargs=True)
-        with look:
+        before = decoder.register_forward_pre_hook(arm._before, with_kwargs=True)
+        with before:
             yield arm

@@ -1,4 +1,4 @@
-"""ARM's settings, their ranges, and their textual form: c=0.1:p1=95."""
+"""The settings of ARM, their ranges, and their form as text: c=0.1:p1=95."""
 
 from typing import Annotated, Any, Literal
 
@@ -12,53 +12,54 @@ from pydantic import (
 from lib.errors import InputError, Settings, validated
 
 Mode = Literal["text", "code"]
-# Settings that a text may contain; the statistics follow from the mode.
+# Settings that a text may contain. The statistics follow from the mode.
 NAMED_SETTINGS = ("c", "p1", "fraction", "layer", "mode")
 
 
-def _as_given(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
-    """Keep an integer an integer, because completions are stored under the settings as
-    given.
+def _without_conversion(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
+    """Return a valid number unchanged: an integer stays an integer, because the keys of
+    stored completions contain the settings.
     """
     checked = check(value)
     return value if checked == value else checked
 
 
-Number = Annotated[float, WrapValidator(_as_given)]
+Number = Annotated[float, WrapValidator(_without_conversion)]
 
 
 class Arm(Settings):
-    """Settings of ARM; the defaults are the paper's for Qwen2.5-Math-1.5B on MATH-500.
-
-    `fraction` replaces the share that follows from c, as in the paper's runs of Gemma.
-    `statistics` None: the default of the mode.
+    """Settings of ARM (see `lib.arm.redistribution`); the defaults are the paper's for
+    Qwen2.5-Math-1.5B on MATH-500.
     """
 
-    c: Number = Field(0.13, ge=0)
-    p1: Number = Field(99.5, ge=0, le=100)  # a percentile
+    c: Number = Field(0.13, ge=0)  # factor of the near-zero bound eps
+    p1: Number = Field(99.5, ge=0, le=100)  # percentile up to which elements are moved
     mode: Mode = "text"
-    layer: PositiveInt = 1
+    layer: PositiveInt = 1  # counts from 1
+    # The share of elements that are moved, as in the paper's runs of Gemma; None: the
+    # share within eps, clipped.
     fraction: Number | None = Field(None, ge=0, le=1)
+    # Of each sequence, or of the complete tensor; None: the default of the mode.
     statistics: Literal["sequence", "tensor"] | None = None
 
     @property
     def per_tensor(self) -> bool:
-        """Whether all sequences of a batch share their statistics."""
+        """Whether statistics are computed over all sequences of a batch together."""
         of_mode = "tensor" if self.mode == "code" else "sequence"
         return (self.statistics or of_mode) == "tensor"
 
     def over(self, base: "Arm") -> "Arm":
-        """Return `base`, updated with the settings that were given explicitly."""
+        """Return `base`, updated with the settings that were set explicitly here."""
         settings = self.model_dump(exclude_unset=True)
         if "c" in settings:
-            # Otherwise the fraction of the base would override c.
+            # Otherwise the fraction of `base` would have precedence over c.
             settings.setdefault("fraction", None)
         return base.model_copy(update=settings)
 
 
 def parse_arm(text: str) -> Arm:
-    """Return the settings of a text such as c=0.1:p1=95:layer=2:mode=code, which may be
-    empty.
+    """Return the settings that a text such as c=0.1:p1=95:layer=2:mode=code names; ""
+    names none.
 
     Raises InputError for an unknown setting or a value out of range.
     """

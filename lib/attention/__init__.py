@@ -1,14 +1,17 @@
-"""The attention that every token receives from later tokens, for any layer and head of
-any model of transformers.
+"""Measure the attention that every token receives from later tokens, in any layer and
+head of a model of transformers.
 
-    function       one attention for every family, which `attending` activates and
-                   `hiding` restricts to some tokens and layers
-    blocks         its scores in blocks of queries, and their softmax
-    recording      what a forward pass records of it, and what it hides
+    function       one attention function for all architectures, which `attending`
+                   activates, and in which `hiding` hides tokens in some layers
+    blocks         attention scores in blocks of queries, and their softmax
+    recording      what the function records in a forward pass, and what it hides
     received       the attention that each token receives, without a T x T array:
                    `observe`
-    check          whether this attention equals the model's, tested on ten tokens
+    check          the check on ten tokens that this attention equals the model's
     decoding_step  attention in a step of generation, with one query per row
+
+Models that do not use transformers' attention interface, or have other kinds of
+attention, are refused when they are loaded (see `check`).
 """
 
 import lazy_loader

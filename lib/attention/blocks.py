@@ -1,7 +1,7 @@
-"""Scores of attention in blocks of queries, and their softmax.
+"""Compute attention scores in blocks of queries, and their softmax.
 
-A block covers as many queries as fit near a processor's cache or fill a GPU, and the
-keys that they see, so no T x T array is held at once.
+A block has as many queries as fit into a processor's cache or fill a GPU, and the keys
+that they attend to, so that no T x T array is in memory.
 """
 
 import math
@@ -11,20 +11,23 @@ from typing import Any
 
 import torch
 
-# Elements of one block of scores: 2 MiB in float32 stay near a processor's cache and
-# keep memory flat; a GPU, for which launches count instead, gets 512 MiB.
+# Elements of one block of scores. On a CPU, 2 MiB of float32 fit into the cache. A GPU
+# has blocks of 512 MiB, because each launch of a kernel takes time.
 BLOCK_ELEMENTS = 1 << 19
 GPU_BLOCK_ELEMENTS = 1 << 27
-# So many blocks there are at least, of scores that are no trifle to a GPU; each has a
-# multiple of so many queries, which its matrix units need.
+# On a GPU, scores of more than so many elements are computed in at least six blocks,
+# because half of a single block would be hidden by the causal mask. The number of
+# queries in a block is a multiple of 16, as matrix units require.
+GPU_UNDIVIDED_ELEMENTS = 1 << 24
 GPU_CAUSAL_BLOCKS = 6
 GPU_TILE = 16
-GPU_UNDIVIDED_ELEMENTS = 1 << 24
 
 
 def softmax_weights(scores: torch.Tensor, sink: torch.Tensor | None) -> torch.Tensor:
-    """Return the weights (B, H, Q, keys) of scores in float32; what goes to a sink (H,)
-    is cut off again.
+    """Return the softmax of scores (B, H, Q, keys), in float32.
+
+    sink: (H,) scores of an attention sink, which increase the denominator, so that the
+    weights sum to less than 1; None: there is none.
     """
     batch, _, queries, keys = scores.shape
     if sink is not None:
@@ -43,11 +46,13 @@ def score_blocks(
     softcap: float | None,
     mask: Any,
 ) -> Iterator[tuple[int, int, torch.Tensor]]:
-    """Yield (its first query, the first key that it sees, scores (B, H, Q, keys)) of
-    blocks of (B, K, groups, Q, D).
+    """Yield (position of the first query, position of the first key, scores (B, H, Q,
+    keys)) for each block.
 
-    Positions count all keys (B, K, T, D); the queries are the last of them. A `mask`
-    replaces that of a causal window.
+    query: (B, K, groups, Q, D), of the last Q positions. key: (B, K, T, D). scaling:
+    multiplies the scores. window: how many tokens a query attends to, with its own;
+    None: all earlier ones. softcap: the bound of scores, as in Gemma 2, or None. mask:
+    is added instead of the causal mask or window; None: the causal one.
     """
     batch, queries = query.shape[0], query.shape[3]
     heads = query.shape[1] * query.shape[2]
@@ -60,11 +65,12 @@ def score_blocks(
     if is_gpu(query):
         elements = GPU_BLOCK_ELEMENTS
         if batch * heads * queries * tokens > GPU_UNDIVIDED_ELEMENTS:
-            # A block ends at its last query: of one block half would be hidden.
+            # A block needs no keys after its last query, so several blocks together
+            # have fewer scores than one.
             tiles = math.ceil(queries / GPU_TILE)
             most = GPU_TILE * math.ceil(tiles / GPU_CAUSAL_BLOCKS)
     size = max(16, min(most, elements // (batch * heads * tokens)))
-    keys = key.flatten(0, 1)  # which may copy: once for all blocks
+    keys = key.flatten(0, 1)  # before the loop, because this may copy
     for start in range(past, tokens, size):
         stop = min(start + size, tokens)
         first = max(0, start - window + 1) if window else 0
@@ -86,7 +92,9 @@ def is_gpu(tensor: torch.Tensor) -> bool:
 
 
 def _products(queries: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
-    """Return (N, Q, keys) in float32, of (N, Q, D) and (N, keys, D)."""
+    """Return the dot products (N, Q, keys), in float32, of queries (N, Q, D) and keys
+    (N, keys, D).
+    """
     if queries.dtype == torch.float32:
         return queries @ keys.transpose(1, 2)
     return torch.bmm(queries, keys.transpose(1, 2), out_dtype=torch.float32)
@@ -95,20 +103,23 @@ def _products(queries: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
 def _hide_later(
     scores: torch.Tensor, start: int, first: int, window: int | None
 ) -> None:
-    """Set to -inf what a query of this block may not see: later keys, and keys that
-    left the window.
+    """Set to -inf the scores of keys that a query does not attend to: later keys, and
+    keys before the window.
+
+    start, first: positions of the block's first query and of its first key.
     """
     if not window:
-        # All keys before the block are seen: only its own square needs the mask.
+        # Every query attends to all keys before the block, so only the square of the
+        # block's queries and keys needs the mask.
         scores = scores[..., start - first :]
         first = start
     queries, keys = scores.shape[2:]
-    # Filling under a mask that all heads share takes as long as the softmax, adding a
-    # twelfth of that.
+    # Adding a mask takes a twelfth of the time of masked_fill_, which takes as long as
+    # the softmax.
     scores += _mask(queries, keys, start - first, window, scores.device, scores.dtype)
 
 
-@lru_cache(maxsize=8)  # most blocks of a forward, and of the next one, have the same
+@lru_cache(maxsize=8)  # most blocks of all layers and batches have the same mask
 def _mask(
     queries: int,
     keys: int,
@@ -117,8 +128,10 @@ def _mask(
     device: torch.device,
     dtype: torch.dtype,
 ) -> torch.Tensor:
-    """Return (queries, keys), -inf for keys that a query does not see, else 0; so many
-    keys come before the first query.
+    """Return the mask (queries, keys): -inf for keys that a query does not attend to,
+    else 0.
+
+    before: the number of keys before the position of the first query.
     """
     query = torch.arange(before, before + queries, device=device)[:, None]
     key = torch.arange(keys, device=device)

@@ -90,8 +90,8 @@ class _Comparison:
         self.decoder = decoder
         self.refusal = refusal
         self.recording = Recording()
-        # The largest of each layer (from 0), relative to the norm of the model's
-        # output; NaN if any is.
+        # The largest difference of each layer (from 0), relative to the norm of the
+        # model's output; NaN if one difference is NaN.
         self.differences: dict[int, float] = {}
         self._is_comparing = False
 
@@ -168,8 +168,8 @@ def _attention_output(output: Any) -> torch.Tensor:
 def _expected_windows(
     decoder: PreTrainedModel, recording: Recording
 ) -> dict[int, int | None]:
-    """Return the sliding window of each layer in tokens, as its config and the masks
-    say; None: all earlier tokens.
+    """Return the sliding window, in tokens, of each layer (from 0) according to its
+    config and the masks that the model built; None: all earlier tokens.
     """
     kinds = getattr(decoder.config, "layer_types", None)
     # `masks` are the sizes of the windows that the model built masks for.

@@ -1,12 +1,13 @@
-"""Compute attention for every architecture by one function, and record it.
+"""Compute the attention of every architecture by one function, which can record it and
+hide tokens from it.
 
-The function replaces a model's attention while `attending` runs. It is registered with
-transformers and receives queries and keys after RoPE and norms, so it serves every
-architecture that calls transformers' attention interface. The queries of complete
-prompts are processed in blocks of rows: a `Recording` adds up their columns, and
-`hiding` masks inserted tokens for later ones. `decoding_step` has the steps of
-generation. Scores are kept in float32, because those of Qwen2.5 reach 140,000 in layer
-1: rounded to bfloat16, they would change a token's output by a tenth.
+The function replaces a model's attention inside a block of `attending`. It is
+registered with transformers and receives queries and keys after RoPE and norms, so it
+works for every architecture that calls transformers' attention interface. The queries
+of a prompt are processed in blocks: a `Recording` sums the attention that each token
+receives, and `hiding` hides inserted tokens from later ones. Steps of generation are
+computed by `decoding_step`. Scores are in float32, because those of Qwen2.5 reach
+140,000 in layer 1: rounded to bfloat16, they would change a token's output by a tenth.
 """
 
 import contextlib
@@ -23,12 +24,11 @@ from lib.attention.decoding_step import Step
 from lib.attention.recording import Hiding, Recording, StopForward
 from lib.errors import InputError
 
-ATTENTION_NAME = "meaningless_tokens"  # under which transformers knows the function
-# What transformers calls layers that mix tokens by a state or a convolution: those of
-# Qwen3-Next, Qwen3.5 and LFM2.
-OTHER_WAYS = ("linear_attention", "conv")
-# Keywords that a model may pass and that change nothing in an inference forward over a
-# whole prompt.
+ATTENTION_NAME = "meaningless_tokens"  # of the function, in transformers' registry
+# transformers' names for layers that mix tokens by a state or a convolution instead of
+# attention, as in Qwen3-Next, Qwen3.5 and LFM2.
+LAYERS_WITHOUT_ATTENTION = ("linear_attention", "conv")
+# Keywords that a model may pass and that do not change the attention of a prompt.
 HARMLESS = (
     "position_ids",
     "cache_position",
@@ -40,39 +40,41 @@ HARMLESS = (
 )
 
 
-# What the attention does beside attending.
-Work = tuple[Recording | None, Hiding | None, Step | None]
-_work: ContextVar[Work] = ContextVar("work", default=(None, None, None))
+# What the function records and hides, and the decoding step that it computes, if any;
+# `attending` sets them.
+Active = tuple[Recording | None, Hiding | None, Step | None]
+_active: ContextVar[Active] = ContextVar("active", default=(None, None, None))
 
 
 def layers_without_attention(model: PreTrainedModel) -> list[int]:
-    """Return the layers, counted from 1, that mix tokens in one of OTHER_WAYS."""
-    kinds = getattr(model.get_decoder().config, "layer_types", None) or []
-    return [layer for layer, kind in enumerate(kinds, 1) if kind in OTHER_WAYS]
+    """Return the layers, counted from 1, that are of LAYERS_WITHOUT_ATTENTION by the
+    config.""" kinds = getattr(model.get_decoder().config, "layer_types", None) or []
+    return [layer for layer, kind in enumerate(kinds, 1) if kind in
+    LAYERS_WITHOUT_ATTENTION]
 
 
 def require_attention(model: PreTrainedModel, layers: Iterable[int]) -> None:
-    """Raise InputError for layers that have no attention to read or to hide from."""
+    """Raise InputError for layers (from 1) without attention that could be measured."""
     if missing := sorted(set(layers_without_attention(model)).intersection(layers)):
         raise InputError(
             f"layers {missing} of this {model.config.model_type} model have no softmax"
-            " attention: answers and likelihoods alone can be had of it"
+            " attention: use the model only for answers and log-likelihoods"
         )
 
 
 def device_of(model: PreTrainedModel) -> torch.device:
-    """Return where a model computes, also one whose first weights lie on disk."""
-    places = getattr(model, "hf_device_map", {}).values()
-    if "disk" in places and model.device.type == "meta":
+    """Return the device on which a model computes, even if its weights are on disk."""
+    devices = getattr(model, "hf_device_map", {}).values()
+    if "disk" in devices and model.device.type == "meta":
         return torch.device("cpu")
     return model.device
 
 
 def on_device(model: PreTrainedModel, input_ids: torch.Tensor) -> torch.Tensor:
-    """Return token ids on the device where a model computes.
+    """Return token ids on the device on which a model computes.
 
-    Raises InputError for an id that the model's embedding does not have: on a GPU it
-    would end the process.
+    Raises InputError for an id beyond the model's embedding, which on a GPU would abort
+    the process.
     """
     embedding = cast(torch.nn.Embedding, model.get_input_embeddings())
     size = len(embedding.weight)
@@ -91,18 +93,19 @@ def attending(
     view: Hiding | None = None,
     step: Step | None = None,
 ) -> Iterator[None]:
-    """Make a decoder use this module's attention until the block ends, in addition to
-    the settings of enclosing blocks.
+    """Make a decoder use this module's attention until the block ends.
 
-    If the recording has a last layer, the forward pass and the block end after it:
-    StopForward ends both, and is caught here.
+    recording: is filled by a forward pass. view: the tokens that are hidden. step: the
+    decoding step that is computed. None: as in the enclosing block, if there is one. If
+    the recording has a last layer, StopForward ends the forward pass after it, which
+    also ends the block without an error.
     """
-    before = _work.get()
-    work = (recording or before[0], view or before[1], step or before[2])
-    token = _work.set(work)
-    # What transformers' setter changes after a walk through all modules, which takes a
-    # millisecond of every step of generation. The check at load refuses a model whose
-    # layers do not read it.
+    before = _active.get()
+    active = (recording or before[0], view or before[1], step or before[2])
+    token = _active.set(active)
+    # transformers' setter also walks through all modules, which takes a millisecond of
+    # every step of generation. `check_attention` refuses models whose layers do not
+    # read this field of the config.
     config = decoder.config
     previous = config._attn_implementation
     config._attn_implementation = ATTENTION_NAME
@@ -111,7 +114,7 @@ def attending(
             yield
     finally:
         config._attn_implementation = previous
-        _work.reset(token)
+        _active.reset(token)
 
 
 @contextlib.contextmanager
@@ -122,14 +125,15 @@ def hiding(
     silent: Collection[int] = (),
     visible: Sequence[slice] | None = None,
 ) -> Iterator[None]:
-    """Hide each row's inserted tokens from later tokens in the `hidden` layers until
-    the block ends.
+    """Hide each row's inserted tokens from later tokens in some layers until the block
+    ends; the positions of all tokens stay the same.
 
-    In the `silent` layers they are seen as keys, which enlarges the softmax's
-    denominator, but their values count as zero. Positions stay; spans: one per row of
-    the batch, in positions of the whole prompt, also where a cache holds its beginning.
-    `visible`: the part of each span that stays as it is; None: nothing of it. Layers
-    count from 1. Raises InputError for a layer that the model lacks.
+    spans: the inserted tokens of each row of the batch, as positions in the complete
+    prompt, even if a cache has the beginning of it. hidden: layers (from 1) in which
+    later tokens do not attend to them. silent: layers in which they are attended to,
+    which enlarges the softmax's denominator, but with values of zero. visible: the part
+    of each span that is not changed; None: no part. Raises InputError for a layer that
+    the model lacks, or that has no attention.
     """
     decoder = model.get_decoder()
     last = decoder.config.num_hidden_layers
@@ -164,13 +168,18 @@ def _attend(
     scaling: float | None = None,
     sliding_window: int | None = None,
     softcap: float | None = None,
-    # (H,) score of the sink, a place outside the prompt that takes mass
+    # (H,) score of an attention sink, which receives attention besides all tokens
     s_aux: torch.Tensor | None = None,
     dropout: float = 0.0,
     **others,
 ) -> tuple[torch.Tensor, None]:
+    """Return the outputs (B, T, H, D) of a layer's heads, and no weights, as
+    transformers requires.
+
+    Raises StopForward after the last layer that is recorded.
+    """
     _refuse_unknown(module, others)
-    recording, view, step = _work.get()
+    recording, view, step = _active.get()
     layer = module.layer_idx
     tokens = key.shape[2]
     if step and softcap is None and s_aux is None:
@@ -185,9 +194,9 @@ def _attend(
     is_mixed = not ends or (recorded and recorded.outputs is not None)
 
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
-    if not is_gpu(query):  # where products of halves have no sums in float32
+    if not is_gpu(query):  # because CPUs do not sum products of bfloat16 in float32
         query, key = query.float(), key.float()
-    # Queries are scaled instead of all scores, where that rounds nothing.
+    # Scaling the queries is faster than scaling all scores. It is done if it is exact.
     power_of_two = math.frexp(scaling)[0] == 0.5
     if query.dtype == torch.float32 or power_of_two:
         query = query * scaling
@@ -209,7 +218,7 @@ def _attend(
             weights = weights.to(value.dtype).view(len(values), -1, stop - first)
             outputs = weights @ values[:, first:stop]
             mixed.append(outputs.view(*query.shape[:2], -1, value.shape[-1]))
-    # (B, T, H, D), or nothing
+    # (B, T, H, D), or empty
     output = torch.cat(mixed, 2).transpose(1, 2) if is_mixed else value.new_empty(0)
     if recorded:
         recorded.keep(layer, value, output)
@@ -219,7 +228,7 @@ def _attend(
 
 
 def _refuse_unknown(module, keywords: dict[str, Any]) -> None:
-    """Raise InputError for what a model passes and this attention would leave out."""
+    """Raise InputError for a keyword that this attention does not support."""
     unknown = sorted(
         name
         for name, value in keywords.items()
@@ -242,11 +251,12 @@ def _no_mask(
 ) -> None:
     """Build no mask, because `score_blocks` hides later tokens.
 
-    Raises InputError if the model's mask is neither causal nor a causal window: chunks,
-    or blocks of images.
+    local_size: the sliding window in tokens, which the recording notes; None: there is
+    none. Raises InputError if the model's mask is neither causal nor a causal window,
+    such as a mask of chunks or of images.
     """
-    recording, _, step = _work.get()
-    # Zero is of models whose windows are switched off, used by none of their layers.
+    recording, _, step = _active.get()
+    # The size is 0 in models whose windows are switched off; no layer uses the mask.
     if step or local_size == 0:
         return
     window = local_size or 2
@@ -259,11 +269,11 @@ def _no_mask(
         (window + 1, 2),
     ):
         expected = key <= query and (local_size is None or query - key < window)
-        place = (torch.tensor(query), torch.tensor(key))
-        if use_vmap or bool(mask_function(torch.tensor(0), 0, *place)) != expected:
+        pair = (torch.tensor(query), torch.tensor(key))
+        if use_vmap or bool(mask_function(torch.tensor(0), 0, *pair)) != expected:
             raise InputError(
-                f"{config.model_type} masks its attention in a way that received"
-                " attention lacks"
+                f"{config.model_type} masks its attention in a way that is not"
+                " supported: only causal masks and sliding windows are"
             )
     if recording and local_size:
         recording.masks.add(local_size)

@@ -1,9 +1,9 @@
-"""Received attention of any layer and head, without ever holding a T x T array.
+"""Compute received attention of any layer and head, without a T x T array in memory.
 
 For attention A (rows are queries), token j receives the mean of A[i, j] over the later
 tokens i > j (Bogdan et al. 2025, arXiv 2506.19143; the quantity of the paper's Figs.
 9-11 and 13-20). `observe_uniform` computes the same for attention that is uniform over
-all visible tokens, without any weights.
+all tokens that a query attends to, for comparison.
 """
 
 from collections.abc import Sequence
@@ -24,8 +24,9 @@ from lib.errors import InputError
 
 @dataclass(frozen=True)
 class Observation:
-    """The results of one forward pass, by layer in the requested order; `values` and
-    `outputs` only if requested.
+    """The results of one forward pass, by layer in the requested order.
+
+    `values` and `outputs` are empty unless they were requested.
     """
 
     # (B, L, H, R, T) float32, NaN where undefined; R sets of queries
@@ -43,12 +44,13 @@ def received_attention(
     lengths: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """Return the attention that each token receives, float32 (B, L, H, T); NaN for the
-    last token and padding.
+    last token of a row and for padding.
 
     input_ids: (B, T) padded on the right (which is exact for a causal model), or (T,).
-    layers: counted from 1; None: all. lengths: (B,) real tokens per row. Costs one
-    forward pass up to the last requested layer, and O(T) memory. Raises InputError for
-    a layer that the model lacks, a prompt longer than its context, and invalid lengths.
+    layers: counted from 1; None: all. lengths: (B,) tokens of each row without padding;
+    None: no row is padded. Takes one forward pass up to the last requested layer, and
+    O(T) memory. Raises InputError for a layer that the model lacks, a prompt longer
+    than its context, and invalid lengths.
     """
     # A copy, because a tensor of inference mode cannot be written to.
     return observe(model, input_ids, layers, lengths).received.squeeze(3).clone()
@@ -65,11 +67,11 @@ def observe(
     values: bool = False,
     outputs: bool = False,
 ) -> Observation:
-    """Return received attention as `received_attention` does and, if requested, values
-    and head outputs.
+    """Return received attention as `received_attention` does, for R sets of queries,
+    and the heads' values and outputs if they are requested.
 
-    queries: (B, R, T) bool; each of the R means is over these later tokens only (None:
-    one mean over all). A token after the last query receives NaN.
+    queries: (B, R, T) bool; the mean of a set is only over its tokens; None: one set
+    with all tokens. A token after the last one of a set receives NaN.
     """
     decoder = model.get_decoder()
     if layers is None:
@@ -107,11 +109,10 @@ def observe_uniform(
     queries: torch.Tensor | None = None,
     values: bool = False,
 ) -> Observation:
-    """Return the result of `observe` for a model whose scores are all equal; only its
-    windows and heads matter.
+    """Return the result of `observe` for a model whose scores were all equal.
 
-    A query i that attends to n = min(i + 1, window) tokens gives 1 / n to each. All
-    values are zero.
+    A query i that attends to n = min(i + 1, window) tokens gives 1 / n to each, in
+    every head. The values are zeros (B, 1, T, 1), and there are no outputs.
     """
     decoder = model.get_decoder()
     input_ids = on_device(model, torch.atleast_2d(input_ids))
@@ -136,14 +137,16 @@ def observe_uniform(
 
 
 def _sums_of_uniform(rows: torch.Tensor, window: int) -> torch.Tensor:
-    """Return the sums (B, R, T), float64, of the attention that uniform queries give to
-    each token.
+    """Return the sums (B, R, T), float64, of the attention that each token receives
+    from later queries if attention is uniform.
+
+    rows: (B, R, T), 1 for the queries of each set.
     """
     tokens = rows.shape[2]
     positions = torch.arange(tokens, device=rows.device)
     later = positions + 1
     shares = rows / later.clamp(max=window)
-    # The sum, over the queries before each position, of the share per visible token.
+    # The sum of the shares of all queries before each position.
     sums = shares.double().cumsum(2)
     before = torch.nn.functional.pad(sums, (1, 0))
     # The first query that does not attend to the token.
@@ -159,8 +162,8 @@ def _in_order(
 
 
 def _later(rows: torch.Tensor) -> torch.Tensor:
-    """Return the number of counting queries after each token, (B, R, T); NaN instead of
-    0.
+    """Return how many queries of each set come after each token, (B, R, T); NaN instead
+    of 0, because there is no mean over them.
     """
     later = rows.flip(2).cumsum(2).flip(2) - rows
     return later.masked_fill(later == 0, torch.nan)
@@ -173,8 +176,10 @@ def _queries(
     lengths,
     queries: torch.Tensor | None,
 ) -> torch.Tensor:
-    """Return (B, R, T), 1.0 for each query that counts: a requested token that is not
-    padding. Raises InputError.
+    """Return the sets of queries as (B, R, T): 1.0 for each requested token that is not
+    padding, else 0.0.
+
+    Raises InputError for arguments of `observe` that the model rules out.
     """
     batch, tokens = input_ids.shape
     last = decoder.config.num_hidden_layers
@@ -203,5 +208,7 @@ def _queries(
             f" {lengths.tolist()}"
         )
     positions = torch.arange(tokens, device=input_ids.device)
-    real = (positions < lengths.to(positions.device)[:, None])[:, None]
-    return (real if queries is None else real & queries.to(real.device)).float()
+    is_token = (positions < lengths.to(positions.device)[:, None])[:, None]
+    if queries is None:
+        return is_token.float()
+    return (is_token & queries.to(is_token.device)).float()

@@ -1,4 +1,6 @@
-"""What a forward pass records of its attention, and what it hides from later tokens."""
+"""The data that the attention function fills in a forward pass, and the tokens that it
+hides from later ones.
+"""
 
 from dataclasses import dataclass, field
 
@@ -6,26 +8,27 @@ import torch
 
 
 class StopForward(Exception):
-    """Ends a forward pass when nothing more is needed of it; who raises it also
-    arranges for it to be caught, as `attending` does.
+    """Raised in a hook or a layer to end a forward pass whose other layers are not
+    needed; `attending` and `lib.arm.activations.watched` catch it.
     """
 
 
 @dataclass
 class Recording:
-    """What is filled in while a forward runs; layers count from zero."""
+    """What a forward pass records, and in which layers; layers count from zero."""
 
-    # (B, L, H, R, T) of columns below the diagonal
+    # (B, L, H, R, T): the attention that each token receives from later queries, summed
     sums: torch.Tensor = field(default_factory=lambda: torch.empty(0))
-    # (B, R, T) 1 for queries that count in each set of R; None: one set, and all do
+    # (B, R, T): 1 for the queries of each set; None: one set with all queries
     rows: torch.Tensor | None = None
-    index: dict[int, int] = field(default_factory=dict)  # layer -> position in L
-    last: int | None = None  # layer that ends the forward; None: run to the end
-    # What goes into each layer's heads and what comes out of them; None: not kept.
+    index: dict[int, int] = field(default_factory=dict)  # layer -> its index in L
+    last: int | None = None  # layer after which the forward pass ends; None: all run
+    # The values (B, K, T, D) and the outputs (B, T, H, D) of each layer's heads; None:
+    # not recorded.
     values: dict[int, torch.Tensor] | None = None
     outputs: dict[int, torch.Tensor] | None = None
-    # The sliding windows, in tokens, that the model made masks for, and those that each
-    # layer passed on; None: all earlier tokens.
+    # The sliding windows, in tokens, for which the model built masks, and the window of
+    # each layer; None: all earlier tokens.
     masks: set[int] = field(default_factory=set)
     windows: dict[int, int | None] = field(default_factory=dict)
 
@@ -37,12 +40,14 @@ class Recording:
             self.outputs[layer] = outputs
 
     def add(self, layer: int, weights: torch.Tensor, start: int, first: int) -> None:
-        """Add a block's columns, below the diagonal and over the queries that count, to
-        the running sums.
+        """Add the attention weights (B, H, Q, keys) of a block of queries to `sums`,
+        without the attention of tokens to themselves.
+
+        start, first: positions of the block's first query and of its first key.
         """
         stop = start + weights.shape[2]
         slot = self.index[layer]
-        # (B, H, 1, Q): what each token gives itself
+        # (B, H, 1, Q): the attention of each token to itself
         own = weights.diagonal(start - first, -2, -1).unsqueeze(2)
         if self.rows is None:
             columns = weights.sum(-2, keepdim=True)
@@ -50,20 +55,21 @@ class Recording:
             rows = self.rows[:, None, :, start:stop]  # (B, 1, R, Q)
             columns = rows @ weights
             own = rows * own
-        # In place of += on an item, which copies the result onto itself.
+        # add_ instead of +=, which would copy the result onto itself.
         self.sums[:, slot, :, :, first:stop].add_(columns)  # (B, H, R, keys)
         self.sums[:, slot, :, :, start:stop].sub_(own)
 
 
 @dataclass(frozen=True)
 class Hiding:
-    """The spans of the rows' inserted tokens, the part of each that stays visible, and
-    the layers that hide or silence the rest, counted from zero.
+    """The inserted tokens of each row that are hidden from later tokens, as `hiding`
+    describes.
     """
 
-    # (2, B, 1, 1) the positions at which they start and stop
+    # (2, B, 1, 1): start and stop of the inserted tokens, and of their visible part
     inserted: torch.Tensor
     visible: torch.Tensor
+    # The layers, counted from zero, by "hidden" and "silent".
     layers: dict[str, frozenset[int]]
 
     def change(
@@ -75,8 +81,10 @@ class Hiding:
         first: int,
         value: float,
     ) -> None:
-        """Put a value where later tokens look at inserted ones, in a block (B, H, Q,
-        keys) of one of the layers.
+        """Set the elements of a block (B, H, Q, keys) at which later tokens attend to
+        hidden ones to `value`, if the layer is one of `layers[how]`.
+
+        start, first: positions of the block's first query and of its first key.
         """
         if layer not in self.layers[how]:
             return
@@ -86,9 +94,9 @@ class Hiding:
         is_later = queries[:, None] >= stops
         is_inserted = _within(keys, self.inserted)
         is_visible = _within(keys, self.visible)
-        cut = (is_later & is_inserted & ~is_visible)[:, None]
-        # What all rows begin with may go in as one.
-        block.masked_fill_(cut[: len(block)], value)
+        hidden = (is_later & is_inserted & ~is_visible)[:, None]
+        # The common prefix of all rows is computed as a batch of one row.
+        block.masked_fill_(hidden[: len(block)], value)
 
 
 def _within(positions: torch.Tensor, spans: torch.Tensor) -> torch.Tensor:
