@@ -47,10 +47,11 @@ _active: ContextVar[Active] = ContextVar("active", default=(None, None, None))
 
 
 def layers_without_attention(model: PreTrainedModel) -> list[int]:
-    """Return the layers, counted from 1, that are of LAYERS_WITHOUT_ATTENTION by the
-    config.""" kinds = getattr(model.get_decoder().config, "layer_types", None) or []
-    return [layer for layer, kind in enumerate(kinds, 1) if kind in
-    LAYERS_WITHOUT_ATTENTION]
+    """Return the layers, counted from 1, whose type is in LAYERS_WITHOUT_ATTENTION."""
+    types = getattr(model.get_decoder().config, "layer_types", None) or []
+    return [
+        layer for layer, kind in enumerate(types, 1) if kind in LAYERS_WITHOUT_ATTENTION
+    ]
 
 
 def require_attention(model: PreTrainedModel, layers: Iterable[int]) -> None:
