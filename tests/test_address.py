@@ -1,4 +1,6 @@
-"""The repository's address is said in one place, and set everywhere from there."""
+"""The repository's address is stored in pyproject.toml and set in all other files from
+there.
+"""
 
 import shutil
 import subprocess
@@ -12,18 +14,18 @@ from lib import paths
 from lib.errors import InputError
 
 PROJECT = tomllib.loads((paths.ROOT / "pyproject.toml").read_text())["project"]
-OWN = PROJECT["urls"]["Repository"].removeprefix("https://github.com/")
+CURRENT = PROJECT["urls"]["Repository"].removeprefix("https://github.com/")
 MINE = "https://github.com/some-one/my.copy"
 
 
 @pytest.fixture
 def copy(tmp_path):
-    """A copy of the files that name the address."""
+    """A folder with copies of the files that name the address."""
     for pattern in NAMING:
         for path in paths.ROOT.glob(pattern):
-            place = tmp_path / path.relative_to(paths.ROOT)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(path, place)
+            copied = tmp_path / path.relative_to(paths.ROOT)
+            copied.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, copied)
     return tmp_path
 
 
@@ -35,13 +37,13 @@ def texts(folder):
     }
 
 
-def test_the_page_is_the_one_of_the_repository():
-    owner, name = OWN.split("/")
+def test_the_address_of_the_page_follows_from_that_of_the_repository():
+    owner, name = CURRENT.split("/")
     assert PROJECT["urls"]["Page"] == f"https://{names_of(owner, name)[1]}"
 
 
 def test_every_file_that_names_the_address_is_known():
-    command = ["git", "-C", str(paths.ROOT), "grep", "-lF", OWN]
+    command = ["git", "-C", str(paths.ROOT), "grep", "-lF", CURRENT]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         pytest.skip(f"no git repository: {done.stderr.strip()}")
@@ -55,18 +57,18 @@ def test_an_address_is_set_in_every_file_and_back(copy):
     everything = "\n".join(texts(copy).values())
     assert {"CITATION.cff", "pyproject.toml"} <= set(changed)
     assert sum(name.startswith("notebooks/colab/") for name in changed) == 2
-    for old in names_of(*OWN.split("/")):
+    for old in names_of(*CURRENT.split("/")):
         assert old not in everything
     assert "https://some-one.github.io/my.copy" in everything
     urls = tomllib.loads((copy / "pyproject.toml").read_text())["project"]["urls"]
     assert urls["Repository"] == MINE
 
-    set_address(copy, f"https://github.com/{OWN}/")
+    set_address(copy, f"https://github.com/{CURRENT}/")
     assert texts(copy) == before
 
 
 @pytest.mark.parametrize("url", ["github.com/a/b", "https://github.com/a"])
-def test_what_is_no_address_is_refused(copy, url):
+def test_an_invalid_address_is_refused(copy, url):
     before = texts(copy)
     with pytest.raises(InputError, match="give the repository's"):
         set_address(copy, url)

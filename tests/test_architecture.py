@@ -1,8 +1,8 @@
-"""The order in which lib's rooms may import each other, held against the sources.
+"""The sources of lib keep to the order in which its subpackages may import each other.
 
-An import counts wherever it stands: at the top, inside a function, or in a folder that
-loads its modules when they are first asked for. What `importlib` loads by a name that
-somebody chose, as an engine is, does not.
+Imports count at the top of a module, inside a function, and in a package that loads its
+modules lazily. Modules that `importlib` loads by name, as for an engine that a user
+chose, do not count.
 """
 
 import ast
@@ -17,20 +17,20 @@ import lib
 from lib.paths import ROOT
 
 LIB = ROOT / "lib"
-FLOORS = [line.split() for line in lib.__doc__.splitlines() if line.startswith("    ")]
-ROOMS = [room for floor in FLOORS for room in floor]
+LAYERS = [line.split() for line in lib.__doc__.splitlines() if line.startswith("    ")]
+SUBPACKAGES = [name for layer in LAYERS for name in layer]
 
-# What may have the name of something else: each is read where its module is named.
-DOUBLES = {
-    "Engine": "Each way to generate has its own, which is loaded by the engine's name.",
-    "evaluate": "The command, and what it calls, are one thing to a user.",
-    "grade": "The command, and what it calls, are one thing to a user.",
-    "reproduce": "The command, and what it calls, are one thing to a user.",
+# Names that two modules may define, and why.
+DEFINED_TWICE = {
+    "Engine": "Each engine has a class of this name, loaded by the engine's name.",
+    "evaluate": "The command and the function that it calls do the same.",
+    "grade": "The command and the function that it calls do the same.",
+    "reproduce": "The command and the function that it calls do the same.",
 }
 
 
 def name_of(path: Path) -> str:
-    """Return the dotted name of a module, which of a package is its folder's."""
+    """Return the dotted name of a module or package."""
     parts = path.relative_to(ROOT).with_suffix("").parts
     return ".".join(part for part in parts if part != "__init__")
 
@@ -41,7 +41,7 @@ SOURCES = {
 
 
 def imports_of(name: str) -> set[str]:
-    """Return the modules of lib that one of them imports."""
+    """Return the modules of lib that a module of lib imports."""
     is_lazy = "lazy_loader.attach" in SOURCES[name]
     imported = set()
     for node in ast.walk(ast.parse(SOURCES[name])):
@@ -51,13 +51,13 @@ def imports_of(name: str) -> set[str]:
             imported |= {f"{node.module}.{alias.name}" for alias in node.names}
         if is_lazy and isinstance(node, ast.Constant):
             imported.add(f"{name}.{node.value}")
-    # `from lib.paths import ROOT` imports lib.paths, and a name of it.
+    # `from lib.paths import ROOT` imports the module lib.paths.
     modules = {one if one in SOURCES else one.rpartition(".")[0] for one in imported}
     return modules & set(SOURCES) - {"lib", name}
 
 
 def defined_in(source: str) -> set[str]:
-    """Return the names at the top of a source that others may import from it."""
+    """Return the public names that a module defines at its top level."""
     names = set()
     for node in ast.parse(source).body:
         targets = getattr(node, "targets", [getattr(node, "target", None)])
@@ -74,34 +74,39 @@ def test_modules_import_without_circles():
 def test_one_name_means_one_thing():
     defined = Counter(name for text in SOURCES.values() for name in defined_in(text))
     several = [name for name, modules in defined.items() if modules > 1]
-    assert sorted(several) == sorted(DOUBLES)
+    assert sorted(several) == sorted(DEFINED_TWICE)
 
 
-def test_the_instrument_needs_nothing_of_the_reproduction():
+def test_the_instrument_imports_nothing_of_the_reproduction():
     first, second = lib.__doc__.split("The second is the reproduction")
     named = [re.findall(r"^- ([\w, ]+):", half, re.M) for half in (first, second)]
     instrument, reproduction = (", ".join(names).split(", ") for names in named)
-    assert sorted(instrument + reproduction) == sorted(ROOMS)
+    assert sorted(instrument + reproduction) == sorted(SUBPACKAGES)
     for name in SOURCES.keys() - {"lib"}:
-        if room(name) in instrument:
-            assert not {room(other) for other in imports_of(name)} & {*reproduction}
+        if subpackage(name) in instrument:
+            assert not {subpackage(other) for other in imports_of(name)} & {
+                *reproduction
+            }
 
 
-def room(module: str) -> str:
+def subpackage(module: str) -> str:
     return module.split(".")[1]
 
 
-def test_every_room_stands_on_one_floor_and_the_top_is_small():
-    assert sorted(ROOMS) == sorted({room(name) for name in SOURCES if name != "lib"})
+def test_every_subpackage_is_in_one_layer_and_the_top_folder_is_small():
+    assert sorted(SUBPACKAGES) == sorted(
+        {subpackage(name) for name in SOURCES if name != "lib"}
+    )
     entries = [path for path in LIB.iterdir() if path.name != "__pycache__"]
     assert len(entries) <= 21
     assert sum(path.is_file() for path in entries) <= 9
 
 
 @pytest.mark.parametrize("name", sorted(set(SOURCES) - {"lib"}))
-def test_a_room_imports_only_itself_and_the_floors_above_it(name):
-    (here,) = (number for number, floor in enumerate(FLOORS) if room(name) in floor)
-    allowed = {room(name), *(above for floor in FLOORS[:here] for above in floor)}
-    if here == 0:
-        allowed |= {"errors"}  # in whose words paths and statistics report
-    assert {room(module) for module in imports_of(name)} <= allowed
+def test_a_subpackage_imports_only_itself_and_the_layers_above_it(name):
+    package = subpackage(name)
+    (number,) = (number for number, layer in enumerate(LAYERS) if package in layer)
+    allowed = {package, *(above for layer in LAYERS[:number] for above in layer)}
+    if number == 0:
+        allowed |= {"errors"}  # whose exceptions paths and statistics raise
+    assert {subpackage(module) for module in imports_of(name)} <= allowed

@@ -1,4 +1,4 @@
-"""What the commands refuse: in one line, before anything is written or loaded."""
+"""Commands refuse mistakes in one line, before anything is written or loaded."""
 
 import errno
 import fcntl
@@ -36,17 +36,17 @@ FILES = {
     "broken.jsonl": f"{PROBLEM}\n{{half\n",
     "empty.jsonl": "",
     "deep.jsonl": "[" * 100_000,
-    # Of a model that cannot be had, so that nothing runs if one limit is taken.
+    # The model does not exist, so nothing runs if one of the limits is accepted.
     "twice.yaml": PROFILE.replace("[demo]", "[a/b]") + "  limit: 2\n  limit: 3\n",
     "object.yaml": "name: !!python/object:os.system x\n",
-    # What pandas writes for nothing, a key that every gold needs, and a list of rows.
+    # An empty answer, NaN as pandas writes it, and a list of rows on one line.
     "blank.jsonl": '{"problem": "2+3?", "answer": ""}',
     "nan.jsonl": '{"problem": "2+3?", "answer": NaN, "solution": NaN, "level": NaN}',
     "list.jsonl": '[{"problem": "2+3?", "answer": "5"}]',
     "odd.jsonl": json.dumps({"problem": "2+3?", "answer": "5", "level": "hard"}),
     "hub.yaml": PROFILE.replace("[demo]", "[org/name]"),
 }
-# A command and what is said of it.
+# A command and a part of its error message.
 COMMANDS = """
 evaluate --max-new-tokens 8192 |
 SmolLM2-135M-Instruct has room for 8192 tokens, not for 0 inserted and 8192 new
@@ -92,10 +92,10 @@ evaluate --problems empty.jsonl | empty.jsonl has no problems
 plan --profile hub.yaml | org/name: cannot be downloaded
 """
 COMMANDS = COMMANDS.replace("evaluate", "evaluate --model demo --limit 2 --out o")
-# A row that would be too long goes on in the next line.
+# A row that would be too long continues on the next line.
 LINES = COMMANDS.replace(" |\n", " | ").strip().splitlines()
 ROWS = [line.split(" | ") for line in LINES]
-# These ask the hub, or load more than the settings.
+# Commands with these words need the hub or load more than the settings.
 LATE = ("grade", "org/name", "math500", "hub.yaml")
 SHORT = "--problems good.jsonl --max-new-tokens 2 --conditions none,mless"
 FOREIGN = (
@@ -110,14 +110,14 @@ FOREIGN = (
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """The folder that the commands start in, with FILES and one that is no text."""
+    """The working folder of the commands, with FILES and two damaged files."""
     for name in ("RESULTS", "FIGURES"):
         monkeypatch.setattr(paths, name, tmp_path / name.lower())
-    # A copy of MATH-500 may lie there.
+    # The repository's data may have a copy of MATH-500.
     monkeypatch.setattr("lib.prompts.problems.DATA", tmp_path)
     monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    # Processes that are started here need it.
+    # Processes that a test starts must find lib.
     monkeypatch.setenv("PYTHONPATH", str(paths.ROOT))
     monkeypatch.chdir(tmp_path)
     for name, content in FILES.items():
@@ -128,7 +128,7 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("command, said", ROWS, ids=[command for command, _ in ROWS])
-def test_a_command_is_refused_in_one_line_that_says_so_and_leaves_nothing(
+def test_a_mistake_in_a_command_is_refused_in_one_line_and_writes_nothing(
     command, said, folder, capsys
 ):
     before = sorted(os.walk("."))
@@ -157,7 +157,8 @@ def test_refusals_and_help_need_no_torch(folder):
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
-# A variable that a user has for other programs, and what is said where it hinders one.
+# An environment variable that a user may have set for other programs, a value that
+# prevents a connection, and the error message.
 VARIABLES = """
 ALL_PROXY | socks5://127.0.0.1:1080 | ALL_PROXY is socks5://127.0.0.1:1080: give a proxy
 all_proxy | socks://127.0.0.1:1080/ | ALL_PROXY is socks://127.0.0.1:1080/: give a proxy
@@ -171,7 +172,7 @@ SET = [line.split(" | ") for line in VARIABLES.strip().splitlines()]
 
 @pytest.fixture
 def online(folder, monkeypatch):
-    """A process that may ask a hub, of which no client is made yet."""
+    """A process that may use the hub and has no client for it yet."""
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     for name in ("ALL_PROXY", "all_proxy", "HTTPS_PROXY", "SSL_CERT_FILE", "HF_TOKEN"):
         monkeypatch.delenv(name, raising=False)
@@ -181,7 +182,7 @@ def online(folder, monkeypatch):
 
 
 @pytest.mark.parametrize("name, value, said", SET)
-def test_a_variable_that_hinders_a_connection_is_named(
+def test_an_environment_variable_that_prevents_a_connection_is_named(
     online, monkeypatch, capsys, name, value, said
 ):
     monkeypatch.setenv(name, value)
@@ -189,18 +190,18 @@ def test_a_variable_that_hinders_a_connection_is_named(
         assert main(["likelihood", "--out", "o", *source.split()]) == 2
         (line,) = capsys.readouterr().err.splitlines()
         assert said in line
-    # What needs no hub is not hindered.
+    # Commands that need no hub still work.
     assert main(["grade", "good.jsonl"]) == 0
 
 
-def test_a_system_that_lacks_a_module_is_told_what_to_do(folder, monkeypatch, capsys):
+def test_a_missing_unix_module_is_reported_with_a_remedy(folder, monkeypatch, capsys):
     error = ModuleNotFoundError("fcntl", name="fcntl")
     monkeypatch.setattr("lib.grading.answer_file.read_pairs", Mock(side_effect=error))
     assert main(["grade", "good.jsonl"]) == 2
     assert capsys.readouterr().err == f"error: {NO_UNIX.format('fcntl')}\n"
 
 
-def test_what_is_stored_outlives_a_blank_line_and_a_disk_without_locks(
+def test_stored_answers_survive_blank_lines_and_a_file_system_without_locks(
     folder, tiny_llama, monkeypatch, capsys
 ):
     command = f"evaluate --model {tiny_llama} --out o {SHORT}".split()
@@ -217,7 +218,7 @@ def test_what_is_stored_outlives_a_blank_line_and_a_disk_without_locks(
     assert file.read_text() == stored
 
 
-def test_a_tokenizer_of_another_model_is_told_in_a_line(
+def test_a_tokenizer_that_does_not_fit_its_model_is_named_in_one_line(
     folder, tiny_checkpoint, capsys
 ):
     tokenizer = AutoTokenizer.from_pretrained(tiny_checkpoint)
@@ -244,7 +245,7 @@ ENDS += [
 
 
 @pytest.mark.parametrize("command, code, said", ENDS)
-def test_closed_pipes_full_disks_and_missing_libraries_end_in_a_line_or_none(
+def test_closed_pipes_full_disks_and_missing_libraries_end_in_at_most_one_line(
     command, code, said, folder
 ):
     row = json.dumps({"answer": "1", "response": "no box " * 20})

@@ -54,7 +54,7 @@ WRITTEN = json.loads(
 ROW = WRITTEN["row"]
 
 
-# Of each measure a variable, whose values are made up.
+# One variable of each measure, whose values are made up.
 VARIABLE = {
     "tokens": "received",
     "attention": "mass",
@@ -65,7 +65,7 @@ LABELS = {"problem": ROW["problem_id"], "condition": "mless", "layer": 1, "head"
 
 
 def step(network, measure):
-    """Return a number that a step measured, where its labels say."""
+    """Return the measurement of one number by a step, with its labels."""
     name = VARIABLE[measure]
     labels = {"network": network, "token": 0} | LABELS
     coords = {dim: [labels[dim]] for dim in DIMENSIONS[name]}
@@ -100,20 +100,18 @@ def begun(tmp_path, monkeypatch):
     return profile
 
 
-def test_an_answer_that_was_missing_is_written_and_the_others_are_found(
-    begun, monkeypatch
-):
-    asked = []
+def test_a_missing_answer_is_generated_and_the_others_are_found(begun, monkeypatch):
+    generated = []
 
     def completed(loaded, accuracy, missing):
-        asked.extend(missing)
+        generated.extend(missing)
         for key in missing:
             yield Completion(key, "It is 4.", "stop", 9, 4)
 
     monkeypatch.setattr(run, "_completed", completed)
     answers = evaluation.answers(begun)
     stored = WRITTEN["parts"]["main"]["rows"]
-    assert asked == [stored[-1]["key"]]
+    assert generated == [stored[-1]["key"]]
     assert answers.key.tolist() == [row["key"] for row in stored]
     assert answers.response.tolist() == ["made up", "It is 4."]
 
@@ -128,7 +126,7 @@ def test_scores_draws_and_measurements_are_found_and_nothing_is_computed(
     ):
         monkeypatch.setattr(module, name, Mock(side_effect=AssertionError))
     assert evaluation.scores(begun).nats.tolist() == [-1, -2, -3]
-    # All of them are wrong, so that none needs a score.
+    # All of these answers are wrong, so none needs a score.
     assert len(evaluation.draws(begun)) == 4
     (measured,) = measure(begun).values()
     assert measured.revision == ROW["revision"]

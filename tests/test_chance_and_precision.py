@@ -1,4 +1,6 @@
-"""Studies of what the stored answers can show, and of what chance alone would give."""
+"""Studies of the precision of the stored answers, and of differences by chance
+alone.
+"""
 
 from itertools import permutations
 
@@ -16,10 +18,10 @@ from studies import chance, pooled, precision, solved, spelling
 
 
 def solutions(tokens, changes=None):
-    """Scores of solutions of so many tokens at half a nat each, which slashes change by
-    so many nats.
+    """Return log-likelihoods of solutions with so many tokens, at -0.5 nats a token
+    under none, and changed by so many nats under mless.
     """
-    problems = [f"p{place}" for place in range(len(tokens))]
+    problems = [f"p{number}" for number in range(len(tokens))]
     none = pd.DataFrame({"problem_id": problems, "tokens": tokens, "model": "m"})
     none = none.assign(condition="none", nats=-0.5 * np.array(tokens))
     if changes is None:
@@ -28,7 +30,7 @@ def solutions(tokens, changes=None):
     return pd.concat([none, mless], ignore_index=True)
 
 
-def test_short_solutions_are_likely_whether_or_not_the_model_finds_them_so():
+def test_short_solutions_have_a_high_log_likelihood_but_an_average_one_per_token():
     answers = frame(run("none", right=12, n=30))
     table = solved.orders(solutions(range(10, 40)), answers).set_index("order")
     assert table.area.to_dict() == {"log p": 100, "log p per token": 50, "shorter": 100}
@@ -37,13 +39,15 @@ def test_short_solutions_are_likely_whether_or_not_the_model_finds_them_so():
 
 
 def draws_of(rows):
-    """A row per sampled answer, with log p under none and under mless."""
+    """Return a row per sampled answer, with log p under none and under mless."""
     columns = ["problem_id", "drawn_under", "right", "none", "mless"]
     return pd.DataFrame(rows, columns=columns).assign(model="m")
 
 
 def mixed(problem, gain):
-    """Four answers to a problem, of which slashes make the right ones likelier."""
+    """Return four answers to a problem; slashes raise the log-likelihood of the right
+    ones by `gain` nats and lower that of the wrong ones.
+    """
     return [
         (problem, "none", True, -1.0, -1.0 + gain),
         (problem, "none", False, -1.0, -1.0 - gain),
@@ -53,10 +57,10 @@ def mixed(problem, gain):
 
 
 def test_changes_of_likelihood_and_accuracy_are_compared_by_problem():
-    gains = [0.1 * place for place in range(-10, 10)]
-    rows = [row for place, gain in enumerate(gains) for row in mixed(f"p{place}", gain)]
+    gains = [0.1 * number for number in range(-10, 10)]
+    rows = [row for i, gain in enumerate(gains) for row in mixed(f"p{i}", gain)]
     draws = draws_of(rows)
-    # The last problem has no solution that is scored, and two are in the other order.
+    # The last problem has no scored solution, and two problems swap their ranks.
     changes = [gains[1], gains[0], *gains[2:-1]]
     (row,) = solved.nats_and_points(solutions(range(19), changes), draws).itertuples()
     assert (row.n, row.mixed_problems) == (19, 19)
@@ -65,12 +69,12 @@ def test_changes_of_likelihood_and_accuracy_are_compared_by_problem():
     assert row.p_value < 1e-6
 
 
-def test_the_interval_of_a_correlation_is_fishers():
+def test_the_interval_of_a_correlation_is_fishers_z_interval():
     low, high = solved.correlation_ends(0.0, 403)
     assert (low, high) == pytest.approx((-0.0977, 0.0977), abs=1e-4)
 
 
-def test_a_cut_is_compared_as_two_samples_are():
+def test_the_z_of_a_cut_equals_that_of_welchs_test():
     points = np.random.default_rng(1).normal(size=60)
     points[:25] += 1
     by_cut = chance.z_of_cuts(points, np.array([20, 25]))
@@ -79,7 +83,7 @@ def test_a_cut_is_compared_as_two_samples_are():
         assert z == pytest.approx(welch.statistic)
 
 
-def test_many_cuts_are_less_surprising_than_one(monkeypatch):
+def test_many_cuts_have_a_larger_p_value_than_one(monkeypatch):
     monkeypatch.setattr(chance, "SHUFFLES", 5000)
     points = np.random.default_rng(2).normal(size=500)
     points[: chance.LAST_LOOK] += 0.2
@@ -89,20 +93,21 @@ def test_many_cuts_are_less_surprising_than_one(monkeypatch):
     assert one["p_value"] < blocks["p_value"] < 1
 
 
-def test_the_largest_of_many_limits_is_held_against_the_largest_by_chance():
+def test_the_largest_of_many_limits_is_compared_with_the_largest_by_chance():
     rows = []
-    for place in range(60):
-        # Slashes solve ten more, with answers that only the last limits leave whole.
-        tokens = 600 if place < 10 else 200
+    for number in range(60):
+        # With slashes ten more problems are solved, by answers so long that only the
+        # highest limits do not truncate them.
+        tokens = 600 if number < 10 else 200
         for condition in ("none", "mless"):
-            right = condition == "mless" if place < 10 else place % 2 == 0
-            answer = record(condition, f"p{place}", right)
+            right = condition == "mless" if number < 10 else number % 2 == 0
+            answer = record(condition, f"p{number}", right)
             rows.append(answer | {"completion_tokens": tokens})
     alone, corrected, largest = chance.of_limits(frame(rows))
     assert alone["question"] == "limit of 640 tokens"
     assert alone["p_value"] == pytest.approx(2 / 2**10)
     assert corrected["p_value"] == pytest.approx(9 * 2 / 2**10)
-    # Three limits have the same answers, and the others none.
+    # Three limits truncate none of these answers, and the others all ten.
     assert largest["p_value"] == pytest.approx(2 / 2**10, abs=1e-3)
 
 
@@ -115,20 +120,20 @@ def test_models_are_pooled_by_problem():
     repeat, slashes = pooled.pooled(frame(rows)).itertuples()
     assert (repeat.condition, repeat.models, repeat.n) == ("repeat", 2, 40)
     assert (repeat.effect, repeat.gained, repeat.lost) == (20, 16, 0)
-    # Two models that gain on the same problems are one piece of evidence.
+    # Two models that gain on the same problems are no more evidence than one.
     alone = pooled.pooled(frame(rows[:120]))
     assert repeat.low == pytest.approx(alone.low[0])
     assert (slashes.effect, slashes.p_holm) == (0, 1)
     assert repeat.p_holm == pytest.approx(2 * repeat.p_value)
 
 
-def test_what_shuffling_leaves_is_the_noise_of_the_draws(monkeypatch):
+def test_shuffling_estimates_the_sampling_noise_of_the_weighted_difference(monkeypatch):
     answers = mixed("p0", 0.5) + mixed("p1", -0.2)
     settled = [("p2", half, True, np.nan, np.nan) for half in ("none", "mless") * 2]
     draws = draws_of(answers + settled)
     expected = 0.0
-    for place in (0, 4):
-        of_problem = draws.iloc[place : place + 4]
+    for start in (0, 4):
+        of_problem = draws.iloc[start : start + 4]
         squares = [
             weighted_differences(of_problem.assign(right=right), "mless", "none").iloc[
                 0
@@ -143,18 +148,18 @@ def test_what_shuffling_leaves_is_the_noise_of_the_draws(monkeypatch):
     assert (row["n"], row["answers"]) == (3, 4)
 
 
-def test_more_answers_narrow_what_the_draws_widen(monkeypatch):
+def test_more_answers_narrow_the_interval_only_if_sampling_noise_dominates(monkeypatch):
     monkeypatch.setattr(precision, "SHUFFLES", 40)
     rng = np.random.default_rng(4)
     by_chance, by_problem = [], []
-    for place in range(500):
-        answers = mixed(f"p{place}", gain=0.5)
+    for number in range(500):
+        answers = mixed(f"p{number}", gain=0.5)
         ratios = rng.permutation([answer[-1] for answer in answers])
         by_chance += [
             (*answer[:-1], ratio) for answer, ratio in zip(answers, ratios, strict=True)
         ]
         # Slashes make the right answers likelier in every other problem.
-        by_problem += mixed(f"p{place}", gain=3.0 * (place % 2))
+        by_problem += mixed(f"p{number}", gain=3.0 * (number % 2))
     halved, wide = (
         precision.of_weighted(draws_of(rows))[0] for rows in (by_chance, by_problem)
     )
@@ -165,23 +170,23 @@ def test_more_answers_narrow_what_the_draws_widen(monkeypatch):
     )
 
 
-def test_greedy_answers_find_what_their_discordant_pairs_allow():
+def test_the_precision_of_greedy_answers_follows_from_their_discordant_pairs():
     rows = run("none", right=50, n=100) + run("mless", right=54, n=100)
     (row,) = precision.of_greedy(frame(rows))
     change = np.array([100.0] * 4 + [0] * 96)
     assert row["half_width"] == pytest.approx(1.96 * change.std(ddof=1) / 10, rel=1e-3)
 
 
-def test_a_comma_is_put_into_the_instruction_and_compared_on_the_same_problems():
-    asked = {"unique_id": "p0", "problem": "What is $1 + 1$?", "answer": "2"}
-    posed = spelling.spelled(Problem(**asked)).problem
+def test_a_comma_in_the_instruction_is_compared_on_the_same_problems():
+    fields = {"unique_id": "p0", "problem": "What is $1 + 1$?", "answer": "2"}
+    posed = spelling.spelled(Problem(**fields)).problem
     commas = posed.count(",") - INSTRUCTION.count(",")
     assert posed.replace(",", "") == f"{INSTRUCTION} What is $1 + 1$?"
     assert commas == 1
 
     stored = solutions(range(10, 40), changes=-1.0)
     none = stored[stored.condition == "none"]
-    # Of some problems the spelled prompt is not scored.
+    # Five problems have no score with the comma.
     of_spelled = none.assign(condition="bare", nats=none.nats + 0.5)[:25]
     (row,) = spelling.compared(of_spelled, stored).itertuples()
     assert row.n == 25

@@ -1,4 +1,4 @@
-"""The commands as a user types them: real runs, in a copy of the repository."""
+"""The commands as a user types them, in real runs in a copy of the repository."""
 
 import json
 import shutil
@@ -34,8 +34,8 @@ def copy(tmp_path_factory, tiny_llama):
 
 @pytest.fixture
 def typed(copy, monkeypatch, capsys):
-    """Run a command in the copy, within this process; it must succeed, and what it
-    wrote is returned.
+    """A function that runs a command in the copy, within this process. It must succeed;
+    its output is returned.
     """
     for name in ("ROOT", "NOTEBOOKS", "DATA", "PROFILES", "FIGURES", "RESULTS"):
         monkeypatch.setattr(paths, name, copy / getattr(paths, name).relative_to(ROOT))
@@ -58,7 +58,7 @@ def keys(path):
     return [json.loads(line)["key"] for line in lines if line.endswith("}")]
 
 
-def test_another_model_is_measured_over_the_problems_given_and_what_is_committed_stays(
+def test_reproduce_measures_another_model_and_leaves_committed_figures_unchanged(
     copy, typed, tiny_llama
 ):
     shutil.copytree(ROOT / "figures" / "demo", copy / "figures" / "demo")
@@ -79,9 +79,7 @@ def test_another_model_is_measured_over_the_problems_given_and_what_is_committed
         assert table.get("n", pd.Series(4)).max() == 4
 
 
-def test_a_profile_is_run_judged_and_reported_with_nothing_but_the_main_run(
-    copy, typed
-):
+def test_a_profile_with_only_the_main_run_is_judged_and_reported(copy, typed):
     results = copy / "results" / "tiny"
     done = typed("reproduce", "--profile", "tiny", "--only", "03")
     assert len(keys(results / "completions.jsonl")) == 18
@@ -106,7 +104,7 @@ def test_grade_prints_a_line_per_response_and_reads_fields_by_their_paths(
 ):
     written = {"1/2": r"so \boxed{0.5}", 3: "three", float("nan"): r"\boxed{3}"}
     file = tmp_path / "samples.jsonl"
-    # As lm-evaluation-harness writes them.
+    # The format of lm-evaluation-harness.
     rows = [
         {"doc": {"answer": answer}, "resps": [[response, "other"]]}
         for answer, response in written.items()
@@ -124,7 +122,9 @@ def test_grade_prints_a_line_per_response_and_reads_fields_by_their_paths(
 
 @pytest.fixture
 def evaluate(tiny_llama, tmp_path, capsys):
-    """Run `evaluate`, which must end with this code; return the lines that it wrote."""
+    """A function that runs `evaluate`, which must end with this exit code, and returns
+    the lines that it printed.
+    """
 
     def run(options, code=0):
         settings = f"--model {tiny_llama} --format plain --out {tmp_path} {options}"
@@ -135,7 +135,7 @@ def evaluate(tiny_llama, tmp_path, capsys):
     return run
 
 
-def test_evaluate_takes_shards_lengths_places_and_samples_and_keeps_to_its_settings(
+def test_evaluate_supports_shards_lengths_positions_and_samples_and_fixes_its_settings(
     evaluate, tmp_path
 ):
     options = (
@@ -159,7 +159,7 @@ def test_evaluate_takes_shards_lengths_places_and_samples_and_keeps_to_its_setti
     assert "max_new_tokens" in evaluate(f"{options} --max-new-tokens 5", code=2)[-1]
 
 
-def test_a_prompt_without_room_for_its_answer_is_refused_before_anything_is_kept(
+def test_a_prompt_without_room_for_its_answer_is_refused_before_anything_is_written(
     evaluate, tmp_path
 ):
     long = tmp_path / "long.jsonl"

@@ -18,7 +18,7 @@ WIDE = {
 
 @pytest.fixture(scope="package")
 def models(tmp_path_factory):
-    """A folder of repositories; the one under REPO holds code and a pickle too."""
+    """A folder of repositories; the one under REPO also has code and a pickle."""
     root = tmp_path_factory.mktemp("models")
     folder = root / REPO
     torch.manual_seed(0)

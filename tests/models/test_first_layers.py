@@ -1,6 +1,4 @@
-"""Only the first layers are read from a hub and from disk; what goes wrong is said in
-one line.
-"""
+"""Only the first layers are read from a hub and from disk; errors take one line."""
 
 import re
 import time
@@ -23,7 +21,7 @@ from lib.models.names import source_with_config
 REPO = "Qwen/Qwen2.5-Math-7B"
 GEMMA_REPO = "google/gemma-3-4b-it"
 IDS = torch.tensor([3, 14, 15, 9, 2, 6, 5])
-# At most so many bytes bring the headers of the four shards.
+# An upper bound of the bytes that reading the headers of the four shards takes.
 HEADERS = 4 * 101_000
 PIECE = 4096
 LARGEST = 4 * 600 * 128  # bytes of a tensor: the embedding
@@ -34,13 +32,13 @@ def first_three(repo):
 
 
 def state_after(model, layers):
-    """Return what decoder layer `layers` puts out, before any final norm."""
+    """Return the output of decoder layer `layers`, before any final norm."""
     return outputs_of(model, IDS, "")[layers, ""]
 
 
 @pytest.fixture(scope="module")
 def needed(models):
-    """How many bytes embedding, first three layers and final norm have."""
+    """The number of bytes of the embedding, first three layers and final norm."""
     total = 0
     for path in (models / REPO).glob("*.safetensors"):
         for name, tensor in load_file(path).items():
@@ -51,47 +49,47 @@ def needed(models):
 
 @pytest.fixture(scope="module")
 def is_exact(models):
-    """Tell whether a folder's first three layers compute what the whole model under
-    REPO does.
+    """A function that returns whether a folder's first three layers compute the same as
+    those of the complete model under REPO.
     """
-    whole = state_after(Qwen2ForCausalLM.from_pretrained(models / REPO), 3)
+    expected = state_after(Qwen2ForCausalLM.from_pretrained(models / REPO), 3)
 
     def is_exact(folder):
         cut = on_cpu(folder, layers=3)
-        return torch.equal(state_after(cut.model, 3), whole)
+        return torch.equal(state_after(cut.model, 3), expected)
 
     return is_exact
 
 
-def test_from_the_hub_come_only_the_needed_bytes_and_they_give_the_same(
+def test_only_the_bytes_of_the_first_layers_are_fetched_and_they_compute_the_same(
     server, needed, is_exact
 ):
     folder = first_three(REPO)
     assert is_exact(folder)
-    place = (*REPO.split("/"), "layers-3", server.commit(REPO))
-    assert folder.parts[-4:] == place
+    expected = (*REPO.split("/"), "layers-3", server.commit(REPO))
+    assert folder.parts[-4:] == expected
     assert {path.suffix for path in folder.iterdir()} == {".json", ".safetensors"}
     assert needed <= server.sent_weights <= needed + HEADERS
     files = [path.read_bytes() for path in folder.glob("*.safetensors")]
     assert sum(map(len, files)) <= 1.02 * needed
-    # The size of a header, so that what follows it is aligned.
+    # The size of each header is a multiple of 8, so that tensors are aligned.
     assert not any(int.from_bytes(file[:8], "little") % 8 for file in files)
 
-    # What is there already costs a look at the commit.
+    # If the files are cached, only the commit is requested.
     server.sent = 0
     assert first_three(REPO) == folder
     assert server.sent < 10_000
 
 
-def test_a_fetch_that_is_killed_goes_on_from_the_tensors_on_disk(
+def test_a_killed_download_continues_after_the_tensors_on_disk(
     server, monkeypatch, needed, is_exact
 ):
     received = hub._bytes
 
-    def killed(*place):
+    def killed(*arguments):
         if server.sent_weights > 0.6 * needed:
             raise KeyboardInterrupt
-        return received(*place)
+        return received(*arguments)
 
     monkeypatch.setattr(hub, "PIECE", PIECE)
     with monkeypatch.context() as patch:
@@ -104,7 +102,7 @@ def test_a_fetch_that_is_killed_goes_on_from_the_tensors_on_disk(
     assert server.sent_weights <= needed + 2 * HEADERS + LARGEST
 
 
-def test_a_connection_that_breaks_off_costs_a_piece(
+def test_a_broken_connection_costs_at_most_one_piece(
     server, monkeypatch, needed, is_exact
 ):
     monkeypatch.setattr(hub, "PIECE", PIECE)
@@ -114,13 +112,15 @@ def test_a_connection_that_breaks_off_costs_a_piece(
     assert server.sent_weights <= needed + HEADERS + PIECE
 
 
-def test_a_snapshot_that_lacks_a_shard_is_not_enough(server, is_exact):
+def test_a_snapshot_that_lacks_a_shard_is_not_enough_for_first_layers(server, is_exact):
     shards = sorted(snapshot(REPO).glob("*.safetensors"))
     shards[0].unlink()
     assert is_exact(first_three(REPO))
 
 
-def test_a_server_without_ranges_is_refused_with_a_way_out(server, refused, is_exact):
+def test_a_server_without_range_requests_is_refused_with_a_remedy(
+    server, refused, is_exact
+):
     server.ignore_range = True
     message = refused(first_three, REPO)
     assert "its server sends only complete files" in message
@@ -129,7 +129,7 @@ def test_a_server_without_ranges_is_refused_with_a_way_out(server, refused, is_e
     assert is_exact(first_three(REPO))
 
 
-def test_a_snapshot_holds_neither_pickles_nor_code_and_spares_the_network_later(
+def test_a_snapshot_has_neither_pickles_nor_code_and_is_reused_without_the_network(
     server, is_exact
 ):
     folder = snapshot(REPO)
@@ -170,7 +170,7 @@ def test_what_does_not_exist_is_named_before_any_weights_are_sent(
     assert not server.sent_weights
 
 
-def test_no_network_is_said_at_once_and_what_is_cached_needs_none(
+def test_a_missing_network_is_reported_quickly_and_cached_models_need_none(
     server, monkeypatch, refused
 ):
     folder = first_three(REPO)
@@ -183,7 +183,9 @@ def test_no_network_is_said_at_once_and_what_is_cached_needs_none(
     assert first_three(REPO) == folder
 
 
-def test_a_full_disk_is_named_and_a_bug_is_not_the_hubs(monkeypatch, refused):
+def test_a_full_disk_is_named_and_a_bug_is_not_reported_as_a_hub_error(
+    monkeypatch, refused
+):
     def fail(error):
         with hub_errors(REPO):
             raise error
@@ -195,7 +197,7 @@ def test_a_full_disk_is_named_and_a_bug_is_not_the_hubs(monkeypatch, refused):
         fail(TypeError("a bug"))
 
 
-def test_of_what_is_not_in_the_cache_either_the_hubs_reason_is_told(refused):
+def test_the_hubs_reason_is_reported_if_the_cache_has_no_copy(refused):
     def fail():
         answer = httpx2.Response(403, request=httpx2.Request("GET", "http://hub"))
         denied = errors.HfHubHTTPError("your token may not", response=answer)
@@ -229,9 +231,7 @@ def test_damaged_checkpoints_are_named(models, server, damage, refused):
 
 
 @pytest.mark.parametrize("layers", [None, 3])
-def test_what_is_wrong_with_a_model_of_a_hub_is_said_of_its_id(
-    models, server, refused, layers
-):
+def test_errors_of_a_model_from_a_hub_name_its_id(models, server, refused, layers):
     folder = models / "old" / "pickled"
     save(of_type("llama"), folder)
     pickled(folder / "model.safetensors")
@@ -240,11 +240,11 @@ def test_what_is_wrong_with_a_model_of_a_hub_is_said_of_its_id(
     assert not server.sent_weights
 
 
-def test_only_the_text_model_is_taken_from_gemma3_multimodal(models, server):
+def test_only_the_text_model_of_gemma3_multimodal_is_loaded(models, server):
     folder = models / GEMMA_REPO
     save(gemma3_multimodal().bfloat16(), folder)
-    # Read back, because `bfloat16` has rounded the rotary frequencies as well, which a
-    # loaded model keeps exact.
+    # The reference is loaded from the folder, because `bfloat16` rounds the rotary
+    # frequencies, which a loaded model keeps exact.
     whole = Gemma3ForConditionalGeneration.from_pretrained(folder).eval()
     for spec in (GEMMA_REPO + "@main", str(folder)):
         decoder = on_cpu(spec, layers=2, dtype="bfloat16").model
@@ -253,7 +253,7 @@ def test_only_the_text_model_is_taken_from_gemma3_multimodal(models, server):
         assert torch.equal(state_after(decoder, 2), state_after(whole, 2))
 
 
-def test_all_layers_of_a_model_that_also_sees_compute_the_same(tmp_path):
+def test_all_layers_of_a_multimodal_model_compute_the_same(tmp_path):
     save(gemma3_multimodal(), tmp_path)
     whole = Gemma3ForConditionalGeneration.from_pretrained(tmp_path).eval()
     loaded = on_cpu(tmp_path)
@@ -261,7 +261,7 @@ def test_all_layers_of_a_model_that_also_sees_compute_the_same(tmp_path):
     assert torch.equal(state_after(loaded.model, 3), state_after(whole, 3))
 
 
-def test_other_towers_and_the_head_are_not_needed():
+def test_vision_towers_and_the_output_head_are_not_needed():
     text = {"model.embed_tokens.weight", "model.layers.0.mlp.up_proj.weight"}
     others = {
         "model.vision_tower.layers.0.mlp.fc1.weight",

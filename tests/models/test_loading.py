@@ -1,5 +1,5 @@
-"""The first layers compute what the whole model does; what cannot be loaded is refused
-in one line.
+"""The first layers compute the same as in the complete model; models that cannot be
+loaded are refused in one line.
 """
 
 import json
@@ -54,7 +54,7 @@ UNKNOWN = ["", "nonsense", "a/b/c", "./none", "../no/ne", "/no/such", "~nobody/x
 
 
 @pytest.mark.parametrize("spec", [*UNKNOWN, "org/", "org/x.gguf", "x" * 300])
-def test_an_unknown_spec_is_refused_and_the_known_ones_are_named(spec, refused):
+def test_an_unknown_model_is_refused_and_the_known_ones_are_named(spec, refused):
     message = refused(on_cpu, spec)
     assert message.startswith(f"unknown model {spec!r}: give demo, ")
     assert all(name in message for name in known_models())
@@ -64,9 +64,7 @@ def test_an_unknown_spec_is_refused_and_the_known_ones_are_named(spec, refused):
     "layers, dtype",
     [(None, "float32"), (None, "bfloat16"), (3, "float32"), (1, "bfloat16")],
 )
-def test_a_folder_gives_the_layers_and_the_number_format_asked_for(
-    tiny_llama, layers, dtype
-):
+def test_a_folder_gives_the_requested_layers_and_dtype(tiny_llama, layers, dtype):
     loaded = on_cpu(tiny_llama, layers=layers, dtype=dtype)
     assert (loaded.name, loaded.spec) == ("tiny-llama", str(tiny_llama))
     assert (loaded.heads, loaded.context) == (2, 512)
@@ -83,13 +81,13 @@ def test_a_folder_gives_the_layers_and_the_number_format_asked_for(
 
 @pytest.fixture
 def on_hub(server, models, tiny_llama):
-    """The id of that folder on a hub."""
+    """The id of a copy of tiny_llama on a hub."""
     shutil.copytree(tiny_llama, models / "org" / "tiny", dirs_exist_ok=True)
     return "org/tiny"
 
 
 @pytest.mark.parametrize("layers", [2, None])
-def test_a_model_of_a_hub_is_loaded_at_its_commit_also_where_there_is_a_newer_one(
+def test_a_model_from_a_hub_is_loaded_at_its_commit_even_if_there_is_a_newer_one(
     server, on_hub, tiny_llama, layers
 ):
     commit = server.commit(on_hub)
@@ -105,20 +103,20 @@ def test_a_model_of_a_hub_is_loaded_at_its_commit_also_where_there_is_a_newer_on
         assert torch.equal(of_hub[name], tensor)
 
 
-def test_what_is_known_of_a_model_of_a_hub_needs_no_weights_and_later_no_hub(
+def test_the_description_of_a_hub_model_needs_no_weights_and_later_no_hub(
     server, on_hub, monkeypatch
 ):
     known = load_without_weights(on_hub, device="cpu", fetch=False)
     assert known.layers == 3
     assert not server.sent_weights
-    server.lost.add("main")  # as if there were a newer one
+    server.lost.add("main")  # main no longer leads to this commit
     assert with_weights(known).revision == known.revision == server.commit(on_hub)
     point_at("http://127.0.0.1:9", monkeypatch)
     again = load_without_weights(on_hub)
     assert again.revision == known.revision
 
 
-def test_a_gpu_that_is_not_here_is_refused_before_weights_are_read(
+def test_a_missing_gpu_is_refused_before_weights_are_read(
     tiny_llama, monkeypatch, refused
 ):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
@@ -145,14 +143,14 @@ def test_a_context_ends_where_longrope_would_begin_to_extend_it(tiny_llama, tmp_
     assert load_without_weights(str(folder)).context == 64
 
 
-def test_a_config_without_a_longest_context_is_named(tiny_llama, refused):
-    # A family that tells places by the distance alone.
+def test_a_config_without_a_maximum_context_is_named(tiny_llama, refused):
+    # Bloom encodes positions by distance, so its config names no maximum.
     model = SimpleNamespace(config=BloomConfig())
     loaded = replace(on_cpu(tiny_llama), model=model)
     assert "config.json names no longest context" in refused(lambda: loaded.context)
 
 
-def test_without_weights_everything_else_is_known(tiny_llama):
+def test_a_model_without_weights_has_everything_else(tiny_llama):
     loaded = on_cpu(tiny_llama)
     empty = load_without_weights(str(tiny_llama), device="cuda", dtype="float32")
     assert (empty.device, empty.dtype) == ("cuda", "float32")
@@ -163,12 +161,12 @@ def test_without_weights_everything_else_is_known(tiny_llama):
 
 
 @pytest.mark.parametrize("layers", [0, 4])
-def test_layers_that_are_not_there_are_named(tiny_llama, refused, layers):
+def test_layers_that_a_model_lacks_are_refused(tiny_llama, refused, layers):
     message = refused(on_cpu, tiny_llama, layers=layers)
     assert message.endswith(f"has 3 layers; the first {layers} were requested")
 
 
-# What is done to a folder, each a function of it.
+# Functions that return a function which damages a folder.
 def removed(pattern):
     return lambda folder: [file.unlink() for file in folder.glob(pattern)]
 
@@ -215,7 +213,7 @@ def adapter(folder):
 
 
 GPTQ = {"quant_method": "gptq", "bits": 4}
-# What makes a folder unusable, and what is said of it.
+# A function that makes a folder unusable, and the error message.
 UNUSABLE = [
     (removed("config.json"), "no config.json"),
     (written("config.json", "{"), "config.json"),
@@ -246,20 +244,18 @@ def test_an_unusable_folder_is_refused(
     refusal = refused(on_cpu, tiny_checkpoint, layers=layers)
     assert refusal.startswith(str(tiny_checkpoint))
     assert re.search(message, refusal)
-    # A whole model is not to be loaded whole instead.
+    # The advice to load the complete model only makes sense for first layers.
     assert layers or "of the first" not in refusal
 
 
-def test_first_layers_that_are_stored_together_with_the_others_are_refused(
-    tmp_path, refused
-):
+def test_first_layers_stored_together_with_the_others_are_refused(tmp_path, refused):
     save(FAMILIES["gemma4_text"](), tmp_path)
     message = refused(on_cpu, tmp_path, layers=2)
     assert re.search(r"in the shape \[.*\], but config.json requires \[.*\]", message)
     assert message.endswith("of the first 2 layers: load the complete model")
 
 
-def test_a_head_that_differs_from_its_embedding_counts_wherever_weights_lie(
+def test_an_output_head_that_differs_from_the_embedding_is_used_on_any_device(
     tiny_llama, tiny_checkpoint, monkeypatch
 ):
     edit_config(tiny_checkpoint, tie_word_embeddings=True)
@@ -272,7 +268,7 @@ def test_a_head_that_differs_from_its_embedding_counts_wherever_weights_lie(
         torch.testing.assert_close(logits(loaded.model), expected, rtol=0, atol=1e-6)
 
 
-def test_an_embedding_that_is_stored_as_the_head_is_found_where_the_head_is_loaded(
+def test_an_embedding_stored_as_the_output_head_is_found_if_the_head_is_loaded(
     tiny_checkpoint, refused
 ):
     embedding = load_file(tiny_checkpoint / SHARD)["model.embed_tokens.weight"]
@@ -288,14 +284,14 @@ def test_an_embedding_that_is_stored_as_the_head_is_found_where_the_head_is_load
     assert message.endswith("lacks 1 tensors, the first is embed_tokens.weight")
 
 
-def test_scores_are_capped_where_the_family_caps_them(tmp_path):
+def test_attention_scores_are_capped_if_the_family_caps_them(tmp_path):
     """transformers' own choice for Gemma 2 is sdpa, which ignores the cap."""
     save(spread(of_type("gemma2", attn_logit_softcapping=0.5)), tmp_path)
     options = {"attn_implementation": "eager"}
     expected = AutoModelForCausalLM.from_pretrained(tmp_path, **options)
     loaded = on_cpu(tmp_path)
     torch.testing.assert_close(logits(loaded.model), logits(expected))
-    # Also of the first layers, and of weights that are drawn.
+    # First layers and random weights load, too.
     on_cpu(tmp_path, layers=1, seed=1)
     _, prefilled = prefill(loaded.model, IDS.tolist(), [range(5)])
     torch.testing.assert_close(prefilled, logits(expected)[0])
@@ -314,19 +310,19 @@ def test_code_in_a_checkpoint_is_not_run(tiny_checkpoint):
     on_cpu(tiny_checkpoint)
 
 
-def test_loggers_are_silent_while_weights_are_read_and_not_after_it():
+def test_loggers_are_silent_only_while_weights_are_read():
     with weights.quiet():
         assert not logging.getLogger("x").isEnabledFor(logging.WARNING)
     assert logging.getLogger("x").isEnabledFor(logging.WARNING)
 
 
-def test_first_layers_keep_their_kinds(tmp_path):
+def test_first_layers_keep_their_layer_types(tmp_path):
     kinds = ["sliding_attention"] * 2 + ["full_attention"] * 2
     config = Gemma3TextConfig(num_hidden_layers=4, layer_types=kinds)
     assert cut_config(config, 3, tmp_path).layer_types == kinds[:3]
 
 
-def test_each_seed_draws_what_transformers_draws_and_reads_no_weights(
+def test_random_weights_equal_those_of_transformers_and_no_weights_are_read(
     tiny_llama, tiny_checkpoint
 ):
     (tiny_checkpoint / SHARD).write_bytes(b"unreadable")
@@ -346,7 +342,9 @@ def test_each_seed_draws_what_transformers_draws_and_reads_no_weights(
         assert not expected
 
 
-def test_a_model_filled_later_ends_its_answers_as_its_checkpoint_says(tiny_checkpoint):
+def test_a_model_that_gets_its_weights_later_has_the_stop_tokens_of_its_checkpoint(
+    tiny_checkpoint,
+):
     file = tiny_checkpoint / "generation_config.json"
     file.write_text('{"eos_token_id": [5, 7]}')
     empty = load_without_weights(str(tiny_checkpoint))
@@ -354,7 +352,7 @@ def test_a_model_filled_later_ends_its_answers_as_its_checkpoint_says(tiny_check
         assert loaded.model.generation_config.eos_token_id == [5, 7]
 
 
-# A file, what it holds then, and whether the digest is another one.
+# A file, its new content, and whether the digest changes.
 DIGESTED = [
     ("config.json", "other", True),
     ("generation_config.json", "{}", True),
@@ -366,13 +364,13 @@ DIGESTED = [
     ("model.safetensors", "ab..c?", True),
     ("model.safetensors", "ab...cd", True),
     ("other.safetensors", "ab..cd", True),
-    # Gigabytes between these places are not read.
+    # The bytes between the sampled blocks, which may be gigabytes, are not read.
     ("model.safetensors", "ab!.!d", False),
 ]
 
 
 @pytest.mark.parametrize("name, content, is_another", DIGESTED)
-def test_a_digest_changes_with_configs_names_sizes_and_some_places_of_shards(
+def test_a_digest_covers_configs_and_the_names_sizes_and_samples_of_shards(
     tmp_path, monkeypatch, name, content, is_another
 ):
     monkeypatch.setattr(checkpoint, "DIGESTED_BYTES", 1)

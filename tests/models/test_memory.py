@@ -1,4 +1,4 @@
-"""A process may take what its job's limits and the machine leave."""
+"""The free memory of a process under the limits of its job and of the machine."""
 
 from types import SimpleNamespace
 
@@ -7,13 +7,13 @@ import pytest
 
 from lib.models import memory
 
-FREE = 200  # that the machine has
+FREE = 200  # free memory of the machine
 SLURM = "0::/job/step"
 VERSION_1 = "4:memory:/job\n0::/"
 
 
 def limited(group, limit, used):
-    """The files of a group that has this limit and uses so much."""
+    """Return the files of a control group with this limit and usage."""
     return {f"{group}/memory.max": limit, f"{group}/memory.current": used}
 
 
@@ -23,7 +23,7 @@ OF_VERSION_1 = {
     "memory/job/memory.usage_in_bytes": 30,
     "memory/job/memory.stat": "inactive_file 1\ntotal_inactive_file 20\n",
 }
-# The lines of a process's groups, the files of these groups, and what is left.
+# The control groups of a process, their files, and the free memory.
 LIMITS = [
     (SLURM, limited("job/step", 100, 30), 70),
     (SLURM, limited("job", 100, 30), 70),
@@ -31,20 +31,20 @@ LIMITS = [
     (SLURM, limited("job", "max", 30), FREE),
     (SLURM, limited("job", 20, 30), 0),
     (SLURM, {}, FREE),
-    # Another system than Linux has no groups.
+    # Systems other than Linux have no control groups.
     (None, {}, FREE),
-    # A container that has the path of its host.
+    # A container sees its own group at the root, under the path of its host.
     (SLURM, limited(".", 100, 30), 70),
-    # The tightest of several counts.
+    # The smallest of several limits decides.
     (SLURM, limited("job/step", 100, 30) | limited("job", 110, 60), 50),
-    # What was read of files is dropped when room is needed.
+    # The kernel frees cached file content when memory is needed.
     (SLURM, limited("job", 100, 30) | DROPPED, 90),
     (VERSION_1, OF_VERSION_1, 90),
 ]
 
 
 @pytest.mark.parametrize("groups, files, free", LIMITS)
-def test_a_job_has_what_its_limits_and_the_machine_leave(
+def test_free_memory_is_what_the_limits_of_a_job_and_the_machine_leave(
     tmp_path, monkeypatch, groups, files, free
 ):
     own = tmp_path / "cgroup"

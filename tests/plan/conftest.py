@@ -1,4 +1,4 @@
-"""A hub with two models that are alike."""
+"""A hub with two copies of the same model."""
 
 import shutil
 
@@ -8,7 +8,7 @@ from hub_server import serving
 
 @pytest.fixture
 def hub(tmp_path, tiny_llama, monkeypatch):
-    """A hub that serves them, of which a test may alter the folders."""
+    """A hub with org/open and org/gated, whose folders a test may change."""
     root = tmp_path / "repositories"
     for name in ("org/open", "org/gated"):
         shutil.copytree(tiny_llama, root / name)

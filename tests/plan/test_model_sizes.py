@@ -1,4 +1,6 @@
-"""How large a model is is known before it is fetched, and why it cannot be had."""
+"""The size of a model is known before it is fetched, and so are reasons why it cannot
+be fetched.
+"""
 
 import math
 import socket
@@ -18,7 +20,7 @@ from lib.models.names import (
 from lib.plan.model_sizes import files_of, shape_of
 
 OPEN = "org/open"
-# Parameters that are published, as half the bytes that the index files give.
+# Published numbers of parameters: half the bytes that the index files give.
 PUBLISHED = {
     "Qwen2.5-Math-1.5B": 1_543_714_304,
     "Qwen2.5-Math-7B": 7_615_616_512,
@@ -28,7 +30,7 @@ PUBLISHED = {
 
 
 @pytest.mark.parametrize("spec, parameters", PUBLISHED.items())
-def test_known_models_have_as_many_parameters_as_are_published(spec, parameters):
+def test_known_models_have_the_published_number_of_parameters(spec, parameters):
     shape = shape_of(resolve(spec))
     assert shape.whole == pytest.approx(parameters, rel=1e-4)
     assert shape_of(resolve(f"{spec}@main")) == shape
@@ -38,7 +40,7 @@ def test_every_known_model_has_a_config():
     assert all("model_type" in resolve(name).config for name in known_models())
 
 
-def test_of_a_model_on_the_hub_the_size_is_told_and_no_weights_are_sent(hub):
+def test_the_size_of_a_hub_model_is_known_without_its_weights(hub):
     stored = (hub.root / OPEN / "model.safetensors").stat().st_size
     # The same weights in other formats are not counted.
     (hub.root / OPEN / "original").mkdir()
@@ -46,13 +48,13 @@ def test_of_a_model_on_the_hub_the_size_is_told_and_no_weights_are_sent(hub):
         (hub.root / OPEN / name).write_bytes(b"x" * 1000)
     assert files_of(source_with_config(OPEN)) == (stored, 0)
     assert hub.sent_weights == 0
-    # A config of its own is read where data/models.yaml has none.
+    # The model's config is fetched, because data/models.yaml does not have it.
     assert shape_of(source_with_config(OPEN)).whole == pytest.approx(
         stored / 4, rel=0.1
     )
 
 
-def test_of_two_shards_one_that_is_here_is_not_fetched_again(hub):
+def test_a_shard_that_is_cached_is_not_counted_for_download(hub):
     folder = hub.root / OPEN
     first = (folder / "model.safetensors").rename(folder / "model-1.safetensors")
     (folder / "model-2.safetensors").write_bytes(b"x" * 1000)
@@ -61,7 +63,7 @@ def test_of_two_shards_one_that_is_here_is_not_fetched_again(hub):
     assert files_of(source_with_config(OPEN)) == (1000, first.stat().st_size)
 
 
-def test_what_is_fetched_is_here_and_the_hub_is_not_asked_for_it_again(hub):
+def test_fetched_files_are_found_in_the_cache_without_the_hub(hub):
     first_layers(OPEN, 2)
     sent = hub.sent
     missing, here = files_of(source_with_config(OPEN), 2)
@@ -82,7 +84,7 @@ def test_what_is_fetched_is_here_and_the_hub_is_not_asked_for_it_again(hub):
     assert hub.sent == sent
 
 
-def test_a_gguf_file_is_here_as_it_is(tmp_path):
+def test_a_local_gguf_file_needs_no_download(tmp_path):
     file = tmp_path / "own.gguf"
     file.write_bytes(b"GGUF" + b"x" * 596)
     assert files_of(source_with_config(str(file))) == (0, 600)
@@ -96,8 +98,10 @@ def test_pickles_are_refused_on_the_hub_and_in_a_folder(hub, refused):
         assert "safetensors" in refused(files_of, source_with_config(spec))
 
 
-def test_a_hub_that_stays_silent_is_given_up_in_seconds(hub, monkeypatch, refused):
-    source_with_config(OPEN)  # that a config is here says nothing of weights
+def test_a_hub_that_does_not_answer_is_given_up_within_seconds(
+    hub, monkeypatch, refused
+):
+    source_with_config(OPEN)  # the config is cached, the weights are not
     with socket.create_server(("127.0.0.1", 0)) as silent:
         point_at(f"http://127.0.0.1:{silent.getsockname()[1]}", monkeypatch)
         begun = time.monotonic()

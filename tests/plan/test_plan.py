@@ -1,4 +1,6 @@
-"""A plan counts what a run then does, says what is done, and refuses all at once."""
+"""A plan counts the work of a run and its stored part, and refuses all problems with
+models in one line.
+"""
 
 import os
 import re
@@ -52,14 +54,14 @@ pass_rates:
 
 @pytest.fixture(autouse=True)
 def folders(tmp_path, monkeypatch):
-    """What is written goes into the test's folders."""
+    """Redirect everything that is written into the test's folder."""
     for name in ("CACHE", "RESULTS", "FIGURES"):
         monkeypatch.setattr(paths, name, tmp_path / name.lower())
 
 
 @pytest.fixture
 def profile_file(tmp_path):
-    """The profile `small`, beside its six problems."""
+    """The file of the profile `small`, in a folder with its six problems."""
     rows = []
     for number in range(6):
         row = {
@@ -86,11 +88,11 @@ def changed(profile, section, **fields):
 
 
 def counts(planned):
-    """Return by task the prompts that are asked for, and those that are stored."""
+    """Return the prompts of each task and how many of them are stored."""
     return [(task.part, task.prompts, task.stored) for task in planned.tasks]
 
 
-def test_what_is_planned_is_what_a_run_stores_and_nothing_is_left_then(small):
+def test_a_plan_counts_what_a_run_stores_and_nothing_is_left_afterwards(small):
     planned = make_plan(small)
     measured = [
         ("tokens", 4, 0),
@@ -110,18 +112,18 @@ def test_what_is_planned_is_what_a_run_stores_and_nothing_is_left_then(small):
     assert len(evaluation.scores(small)) == 24
     assert len(evaluation.draws(small)) == 8
 
-    # The answers of a random model are all wrong, so that none of them is scored.
+    # A random model gives only wrong answers, so none of them has to be scored.
     after = make_plan(small)
     whole = [("main", 6, 6), ("likelihood", 24, 24), ("draws", 8, 8)]
     assert counts(after) == [*whole, ("draw_scores", 0, 0)]
     everything = "Plan: nothing to fetch or compute, everything is stored"
     assert as_text(after).endswith(everything)
     assert counts(make_plan(small, fresh=True)) == counts(planned)
-    asked = make_plan(small, fresh=True, parts=["tokens", "draws"])
-    assert counts(asked) == [("tokens", 4, 0), ("draws", 8, 0)]
+    some = make_plan(small, fresh=True, parts=["tokens", "draws"])
+    assert counts(some) == [("tokens", 4, 0), ("draws", 8, 0)]
 
 
-def test_later_layers_are_planned_for_the_problems_that_go_through_them(small):
+def test_later_layers_are_planned_for_the_problems_that_reach_them(small):
     mapped = changed(small, "attention", map_problems=1)
     deep = set(counts(make_plan(mapped))) - set(counts(make_plan(small)))
     assert deep == {("attention", 3, 0)}
@@ -129,7 +131,7 @@ def test_later_layers_are_planned_for_the_problems_that_go_through_them(small):
     assert not [task for task in make_plan(mapped).tasks if task.part == "attention"]
 
 
-def test_drawn_answers_are_scored_where_they_are_partly_right(small, monkeypatch):
+def test_scores_are_planned_for_sampled_answers_with_mixed_grades(small, monkeypatch):
     for module in (sample_scores, tasks):
         monkeypatch.setattr(
             module, "is_mixed", lambda answers: pd.Series(True, answers.index)
@@ -139,22 +141,23 @@ def test_drawn_answers_are_scored_where_they_are_partly_right(small, monkeypatch
     assert counts(planned) == [("draws", 8, 4), ("draw_scores", 24, 12)]
 
 
-# A row that is asked for, and what makes it another's.
-ASKED = {"model": "gated", "condition": "none", "problem_id": "0", "target": "solution"}
+# A row that the profile wants, and fields of rows that it does not want.
+WANTED = {"model": "gated", "condition": "none", "problem_id": "0"}
+WANTED |= {"target": "solution"}
 OF_OTHERS = [{"model": "open"}, {"condition": "mful"}, {"problem_id": "9"}]
 
 
-def test_of_what_is_stored_only_what_is_asked_for_counts(small):
+def test_only_stored_rows_that_the_profile_wants_count_as_done(small):
     file = small.results / "likelihood" / "scores.jsonl"
-    keep(file, [ASKED, *[ASKED | other for other in OF_OTHERS]])
+    keep(file, [WANTED, *[WANTED | other for other in OF_OTHERS]])
     assert counts(make_plan(small, parts=["likelihood"])) == [("likelihood", 24, 1)]
     both = changed(small, "likelihood", models=[GATED, OPEN])
     assert counts(make_plan(both, parts=["likelihood"])) == [("likelihood", 24, 1)] * 2
-    keep(file, [ASKED | other for other in OF_OTHERS])
+    keep(file, [WANTED | other for other in OF_OTHERS])
     assert counts(make_plan(small, parts=["likelihood"])) == [("likelihood", 24, 0)]
 
 
-def test_the_repositorys_own_answers_need_no_model():
+def test_the_repositorys_answers_need_no_model():
     families = make_plan(load_profile("families"))
     assert families.needs == []
     assert summary(families).startswith("Plan: nothing to fetch")
@@ -163,12 +166,12 @@ def test_the_repositorys_own_answers_need_no_model():
         assert counts(demo) == [("main", 96 * 3, 96 * 3)]
 
 
-def test_nothing_is_left_where_more_is_stored_than_asked_for():
+def test_nothing_is_left_if_more_is_stored_than_requested():
     task = tasks.Task("main", "m", prompts=4, stored=6, dtype="float32")
     assert task.left == 0
 
 
-def test_a_model_that_is_needed_whole_is_fetched_once_and_then_no_network_is_needed(
+def test_a_complete_model_is_fetched_once_and_then_needs_no_network(
     hub, small, profile_file, capsys, monkeypatch
 ):
     needed = sum(need.to_fetch for need in make_plan(small).needs)
@@ -183,7 +186,7 @@ def test_a_model_that_is_needed_whole_is_fetched_once_and_then_no_network_is_nee
     assert len(evaluation.answers(small)) == 6
 
 
-def test_where_first_layers_are_enough_they_alone_are_fetched(hub, small):
+def test_only_first_layers_are_fetched_if_they_are_enough(hub, small):
     planned = make_plan(small, parts=["tokens"])
     (need,) = planned.needs
     assert need.layers == 2
@@ -197,7 +200,7 @@ def test_where_first_layers_are_enough_they_alone_are_fetched(hub, small):
 
 
 @pytest.mark.parametrize("command", ["reproduce", "plan", "fetch"])
-def test_a_run_is_refused_at_once_for_all_its_models_and_leaves_nothing(
+def test_a_run_is_refused_for_all_of_its_gated_models_before_it_starts(
     hub, profile_file, tmp_path, capsys, command
 ):
     for repo in (OPEN, GATED):
@@ -209,7 +212,7 @@ def test_a_run_is_refused_at_once_for_all_its_models_and_leaves_nothing(
 
 
 @pytest.mark.parametrize("left, code", [(2e9, 2), (4e9, 0)])
-def test_what_there_is_no_room_for_in_memory_is_said_first(
+def test_a_model_that_exceeds_memory_is_reported_first(
     hub, profile_file, monkeypatch, capsys, left, code
 ):
     monkeypatch.setattr(model_sizes, "free_memory", lambda *_: left)
@@ -230,7 +233,9 @@ assert not {"torch", "transformers", "datasets", "scipy.stats"} & set(sys.module
 """
 
 
-def test_that_no_hub_answers_is_said_before_torch_is_imported(profile_file, tmp_path):
+def test_an_unreachable_hub_is_reported_before_torch_is_imported(
+    profile_file, tmp_path
+):
     elsewhere = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT_A_HUB, str(profile_file)],

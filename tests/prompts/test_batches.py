@@ -1,5 +1,5 @@
-"""Prompts of unequal lengths go through in batches; memory that runs out costs time,
-never results.
+"""Prompts of unequal lengths are processed in batches; running out of memory costs
+time, but no results.
 """
 
 import pytest
@@ -11,7 +11,9 @@ from lib.prompts.batches import in_batches
 
 
 @given(st.lists(st.integers(1, 300), max_size=40), st.integers(1, 1000))
-def test_every_prompt_goes_through_once_and_within_the_budget(lengths, tokens):
+def test_every_prompt_is_processed_once_and_batches_keep_to_the_token_budget(
+    lengths, tokens
+):
     seen = []
     for indices, result in in_batches(lengths, lambda indices: list(indices), tokens):
         assert result == indices
@@ -31,7 +33,7 @@ def test_every_prompt_goes_through_once_and_within_the_budget(lengths, tokens):
         RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"),
     ],
 )
-def test_out_of_memory_halves_the_batch_and_loses_nothing(refused, error):
+def test_running_out_of_memory_halves_the_batch_and_loses_nothing(refused, error):
     tried = []
 
     def run(indices, most=3):
@@ -48,7 +50,7 @@ def test_out_of_memory_halves_the_batch_and_loses_nothing(refused, error):
     assert refused(list, batches) == alone
 
 
-def test_other_errors_are_not_taken_for_memory():
+def test_other_errors_are_not_treated_as_out_of_memory():
     def run(indices):
         raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
 

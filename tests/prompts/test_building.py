@@ -1,5 +1,5 @@
-"""Spans and original tokens of prompts, on the demo tokenizer and on small ones of each
-kind.
+"""Spans and original tokens of prompts, on the demo model's tokenizer and on small
+tokenizers of each kind.
 """
 
 import itertools
@@ -57,8 +57,8 @@ DIGITS_ALONE = Regex(r" ?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+")
 
 
 def byte_level(trim_offsets=False):
-    """GPT-2's kind; digits stand alone, so that the space before one is a token of its
-    own.
+    """Return a tokenizer like GPT-2's, but with single digits, so that the space before
+    a digit is a separate token.
     """
     tokenizer = Tokenizer(BPE())
     digits = pre_tokenizers.Split(DIGITS_ALONE, "isolated")
@@ -75,10 +75,10 @@ def byte_level(trim_offsets=False):
 
 
 def metaspace_bpe(prepended=False):
-    """Sentencepiece's kind, with bytes for what the vocabulary lacks.
+    """Return a tokenizer like SentencePiece's, with bytes for unknown characters.
 
-    Prepended it is Llama 2's: the normaliser puts the mark of a space before the text,
-    and nothing is split.
+    prepended: as in Llama 2, the normaliser adds a space mark before the text, and
+    nothing splits the text into words.
     """
     tokenizer = Tokenizer(BPE(byte_fallback=True, unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first")
@@ -95,7 +95,11 @@ def metaspace_bpe(prepended=False):
 
 
 def wrapped(tokenizer, bos=False, template=CHAT):
-    """With `bos` the tokenizer also ends every text, one that is to go on as well."""
+    """Return a tokenizer of transformers with a chat template.
+
+    bos: begin texts with a start token, and end every text with end tokens, even one
+    that will be continued.
+    """
     tokenizer.add_special_tokens(ENDS)
     if bos:
         special = [(token, tokenizer.token_to_id(token)) for token in ENDS]
@@ -110,7 +114,7 @@ def wrapped(tokenizer, bos=False, template=CHAT):
 
 
 def with_content(expression, **options):
-    """A tokenizer whose chat template puts this in place of the message's content."""
+    """Return a tokenizer whose chat template replaces the content of a message."""
     return wrapped(
         byte_level(**options), template=CHAT.replace("message['content']", expression)
     )
@@ -127,7 +131,7 @@ KINDS = {
 
 
 def merging(*pairs):
-    """A byte-level tokenizer of single bytes that joins `pairs` of pieces, also across
+    """Return a tokenizer of single bytes that merges `pairs` of pieces, even across
     spaces.
     """
     pieces = sorted(pre_tokenizers.ByteLevel.alphabet())
@@ -141,9 +145,7 @@ def merging(*pairs):
 
 
 def dropping():
-    """A tokenizer in which neither bytes nor an unknown token stand in for what it
-    lacks.
-    """
+    """Return a tokenizer that drops unknown characters."""
     tokenizer = Tokenizer(BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer.train_from_iterator(["abc", INSTRUCTION], BpeTrainer(show_progress=False))
@@ -158,50 +160,52 @@ def tokenizer(request):
 
 
 def characters(prompt, name):
-    """The text under a span."""
+    """Return the text of a span."""
     part = prompt.offsets[prompt.spans[name]]
     return prompt.text[part[0][0] : part[-1][1]].strip()
 
 
 def checked(tokenizer, problem, condition, format="plain", filler=None):
-    """Build the prompt of a condition, check whatever must hold for any, return it."""
+    """Build and return the prompt of a condition, after checks that hold for any
+    prompt.
+    """
     form = {"format": format, "filler": filler}
     baseline = build_prompt(tokenizer, problem, "none", **form)
     prompt = build_prompt(tokenizer, problem, condition, **form)
     ids = prompt.input_ids
-    whole = tokenizer(prompt.text, add_special_tokens=format == "plain").input_ids
-    assert ids.tolist() == whole[: len(ids)]
+    encoded = tokenizer(prompt.text, add_special_tokens=format == "plain").input_ids
+    assert ids.tolist() == encoded[: len(ids)]
 
-    # So many tokens are inserted, and all others stay what they were.
+    # The filler has the wanted length, and all other tokens are unchanged.
     wanted = parse_condition(condition).filler(filler or Filler())
     length = 0 if condition == "none" else wanted.length
     inserted = prompt.spans["inserted"]
     assert inserted.stop - inserted.start == length == len(ids) - len(baseline)
     assert ids[prompt.original].tolist() == baseline.input_ids.tolist()
-    assert [prompt.parts[place] for place in prompt.original] == baseline.parts
+    assert [prompt.parts[index] for index in prompt.original] == baseline.parts
 
     start = baseline.spans["instruction"].start
     question = baseline.spans["problem"]
-    places = {
+    positions = {
         "before": [start],
         "between": [question.start],
         "end": [question.stop],
         "random": range(start + 1, question.stop),
     }
-    assert inserted.start in places[wanted.position]
+    assert inserted.start in positions[wanted.position]
     if wanted.position != "random":
         assert characters(prompt, "instruction") == INSTRUCTION
     return prompt
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_spans_are_exact_and_original_tokens_stay(tokenizer, format):
+def test_spans_are_exact_and_original_tokens_are_unchanged(tokenizer, format):
     cases = [*itertools.product(PROBLEMS, CONDITIONS)]
     cases += [("What is 7 + 12 + 3?", f"mless:9@{position}") for position in POSITIONS]
     for problem, condition in cases:
         prompt = checked(tokenizer, problem, condition, format)
-        # Not for any text: the demo's vocabulary lacks some rare bytes, and its offsets
-        # fall short behind them.
+        # This does not hold for any text: the demo model's vocabulary lacks some rare
+        # bytes, after which its offsets are too small.
         assert characters(prompt, "problem") == problem.strip()
         if condition == "random":
             words = cut_to_tokens(tokenizer, RANDOM_SENTENCE, 55)
@@ -209,8 +213,9 @@ def test_spans_are_exact_and_original_tokens_stay(tokenizer, format):
 
 
 @pytest.mark.parametrize("length", [2, 3])
-def test_a_run_is_cut_to_tokens_of_a_longer_run(demo, length):
-    # The vocabulary has tokens of several spaces; the one before a filler joins them.
+def test_a_filler_of_spaces_has_the_tokens_of_a_longer_run_of_spaces(demo, length):
+    # The vocabulary has tokens of several spaces; the space before a filler merges with
+    # the filler's spaces.
     encoded = demo.tokenizer("." + " " * 512, add_special_tokens=False)
     first = demo.tokenizer.decode(encoded["input_ids"][1 : length + 1])
     assert " " + cut_to_tokens(demo.tokenizer, " ", length) == first
@@ -226,7 +231,7 @@ TEXTS = (
 
 @settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 @given(TEXTS, st.sampled_from(CONDITIONS), st.sampled_from(FORMATS), st.integers(2, 60))
-def test_original_tokens_stay_for_any_problem(
+def test_original_tokens_are_unchanged_for_any_problem(
     tokenizer, problem, condition, format, length
 ):
     checked(tokenizer, problem, condition, format, Filler(length=length))
@@ -234,8 +239,8 @@ def test_original_tokens_stay_for_any_problem(
 
 def test_a_filler_with_a_special_token_is_refused(demo, refused):
     for text in ("<|im_end|>", "a <|im_end|>"):
-        asked = demo.tokenizer, "What is 7?", "mless"
-        message = refused(build_prompt, *asked, filler=Filler(mless=text))
+        arguments = demo.tokenizer, "What is 7?", "mless"
+        message = refused(build_prompt, *arguments, filler=Filler(mless=text))
         assert message.startswith(f"the filler {text!r} contains <|im_end|>, a special")
 
 
@@ -245,11 +250,11 @@ SPACES = ["between", "end", "random"]
 @pytest.mark.parametrize(
     "text, lengths, positions",
     [
-        # Its space, or its character, is more than one token.
+        # The space before the text, or its character, is more than one token.
         ("7", [4], SPACES),
         ("1 a", [4], SPACES),
         ("😀", [10], SPACES),
-        # A run shares tokens.
+        # Several repetitions share a token.
         (" ", [1, 2, 55], SPACES),
         ("\n", [1, 2, 55], POSITIONS),
         (" \n", [1, 2, 55], SPACES),
@@ -258,15 +263,15 @@ SPACES = ["between", "end", "random"]
 @pytest.mark.parametrize(
     "tokenizer", ["demo", "byte-level-bos", "byte-level-trimmed"], indirect=True
 )
-def test_a_filler_of_other_tokens_than_words_has_the_length_asked_for(
+def test_fillers_of_unusual_tokens_have_the_requested_length(
     tokenizer, text, lengths, positions
 ):
     for length, position in itertools.product(lengths, positions):
-        asked = f"mless:{length}@{position}"
-        checked(tokenizer, "What is 7?", asked, filler=Filler(mless=text))
+        condition = f"mless:{length}@{position}"
+        checked(tokenizer, "What is 7?", condition, filler=Filler(mless=text))
 
 
-def test_a_template_that_names_the_day_gives_the_same_prompt_every_day():
+def test_a_chat_template_with_a_date_gives_the_same_prompt_every_day():
     tokenizer = wrapped(byte_level(), template="{{ strftime_now('%d %b %Y') }} " + CHAT)
     prompt = build_prompt(tokenizer, "What is 7?", "mless", format="chat")
     assert prompt.text.startswith("26 Jul 2024 <turn>")
@@ -275,7 +280,7 @@ def test_a_template_that_names_the_day_gives_the_same_prompt_every_day():
 IN_CHAT = {"format": "chat"}
 BYTES = merging()
 TAKING = merging(("Ġ", "/"), (".", "Ġ/"))
-# One token behind a space, and two at the start.
+# The filler "ab" is one token after a space and two tokens at the start.
 JOINING = merging(("Ġ", "a"), ("Ġa", "b"))
 LOUD = with_content("message['content'] | upper")
 TWICE = with_content("message['content'] * 2")
@@ -306,30 +311,32 @@ TWO_STARTS = wrapped(byte_level(), bos=True, template="<s>" + CHAT)
         (TWICE, "none", IN_CHAT, "changes the problem's text"),
     ],
 )
-def test_what_cannot_be_built_is_refused(tokenizer, condition, options, message):
-    asked = {"problem": "What?", "condition": condition} | options
+def test_a_prompt_that_cannot_be_built_is_refused(
+    tokenizer, condition, options, message
+):
+    arguments = {"problem": "What?", "condition": condition} | options
     with pytest.raises(InputError, match=message):
-        build_prompt(tokenizer, **asked)
+        build_prompt(tokenizer, **arguments)
 
 
 NO_CONDITIONS = "mless: mless@middle none:5 none-last-5 he-last-5 mless-last-0"
 
 
 @pytest.mark.parametrize("condition", NO_CONDITIONS.split())
-def test_what_is_no_condition_is_refused(condition):
+def test_an_invalid_condition_is_refused(condition):
     with pytest.raises(InputError, match=f"condition '{condition}'"):
         parse_condition(condition)
 
 
-def test_the_random_place_is_the_same_for_every_filler_and_differs_between_problems():
-    places = []
+def test_the_random_position_is_the_same_for_every_filler_and_differs_by_problem():
+    starts = []
     for n in range(8):
         problem = f"What is {n} plus one plus two plus three plus four?"
         slashes = build_prompt(BYTES, problem, "mless@random").spans["inserted"]
         letters = build_prompt(BYTES, problem, "letters@random").spans["inserted"]
         assert slashes.start == letters.start
-        places.append(slashes.start)
-    assert len(set(places)) > 3
+        starts.append(slashes.start)
+    assert len(set(starts)) > 3
 
 
 PLAIN = (
@@ -344,26 +351,24 @@ CHATTED = (
 
 
 @pytest.mark.parametrize("format, words", [("plain", PLAIN), ("chat", CHATTED)])
-def test_a_prompt_is_these_words_and_worked_examples_are_finished_turns_before_it(
-    format, words
-):
+def test_worked_examples_are_complete_turns_before_the_prompt(format, words):
     tokenizer = with_content(OF_PARTS)
-    asked = tokenizer, "What is $3$?", "mless:4"
+    arguments = tokenizer, "What is $3$?", "mless:4"
     example = Example(problem="What is $1 + 1$?", solution="It is $\\boxed{2}$.")
-    shown = build_prompt(*asked, format=format, examples=[example])
+    shown = build_prompt(*arguments, format=format, examples=[example])
     assert shown.text == words
     inserted = shown.input_ids[shown.spans["inserted"]]
     assert tokenizer.decode(inserted) == " / / / /"
 
-    # What is asked is the same behind it, so many tokens later.
-    alone = build_prompt(*asked, format=format)
+    # The prompt after the example is the same as without it, only later.
+    alone = build_prompt(*arguments, format=format)
     for name, span in alone.spans.items():
         assert torch.equal(shown.input_ids[shown.spans[name]], alone.input_ids[span])
     moved = shown.spans["problem"].start - alone.spans["problem"].start
     assert len(shown) - len(alone) == moved
 
 
-# Conditions that change nothing in a prompt, and those whose prompts they have.
+# A condition that leaves the prompt as it is, and the condition with the same prompt.
 SAME = """
 example none
 arm:c=0.2 none
@@ -379,7 +384,7 @@ letters-middle-3:7 letters:7
 
 
 @pytest.mark.parametrize("row", SAME.strip().splitlines())
-def test_conditions_that_change_no_prompt_have_that_of_another(row):
+def test_conditions_that_do_not_change_a_prompt_have_the_prompt_of_another(row):
     condition, other = row.split()
     examples = [WORKED_EXAMPLE] if condition == "example" else []
     found = build_prompt(BYTES, "What is $3$?", condition, format="chat")
@@ -389,7 +394,7 @@ def test_conditions_that_change_no_prompt_have_that_of_another(row):
     assert (found.text, found.spans) == (expected.text, expected.spans)
 
 
-def test_bare_leaves_the_instruction_out():
+def test_the_condition_bare_leaves_the_instruction_out():
     bare = build_prompt(BYTES, "What is $3$?", "bare", format="chat")
     assert bare.text == "<turn>user\nWhat is $3$?<end>\n<turn>assistant\n"
     problem = bare.spans["problem"]
@@ -400,14 +405,14 @@ def test_bare_leaves_the_instruction_out():
     "condition, length, position",
     [("mless", 4, "end"), ("mless:7", 7, "end"), ("mless@between", 4, "between")],
 )
-def test_a_condition_has_a_length_and_a_place_of_its_own_or_the_fillers(
+def test_length_and_position_of_a_condition_override_those_of_the_filler(
     condition, length, position
 ):
     filler = parse_condition(condition).filler(Filler(length=4, position="end"))
     assert filler == Filler(length=length, position=position)
 
 
-# Which of five layers hide what is inserted, and which silence it.
+# A condition, which of five layers hide the inserted tokens, and which silence them.
 VIEWS = """
 mless | |
 gap | 1 2 3 4 5 |
@@ -428,7 +433,7 @@ hidden-from-layers-1-to-4 | 1 2 3 4 |
         ("mless", None),
     ],
 )
-def test_a_condition_shows_the_first_middle_or_last_tokens_of_what_it_hides(
+def test_a_condition_shows_the_first_middle_or_last_of_the_hidden_tokens(
     condition, visible
 ):
     parsed = parse_condition(condition)
@@ -441,7 +446,7 @@ def test_a_condition_shows_the_first_middle_or_last_tokens_of_what_it_hides(
 
 
 @pytest.mark.parametrize("row", VIEWS.strip().splitlines())
-def test_a_condition_has_layers_that_hide_or_silence_what_is_inserted(row):
+def test_a_condition_names_the_layers_that_hide_or_silence_the_inserted_tokens(row):
     condition, *layers = row.split(" |")
     hidden, silenced = ([*map(int, numbers.split())] for numbers in layers)
     view = parse_condition(condition).view

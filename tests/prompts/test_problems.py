@@ -1,4 +1,4 @@
-"""Problem sets load whole or sampled; what is wrong with one is said in a line."""
+"""Problem sets load completely or sampled; errors in their files take one line."""
 
 import json
 from collections import Counter
@@ -37,7 +37,9 @@ def nothing_remembered(tmp_path, monkeypatch):
 
 @pytest.fixture
 def write(tmp_path):
-    """Write a JSONL file of rows; a string goes in as it is."""
+    """A function that writes a JSONL file; a row that is a string is written as it
+    is.
+    """
 
     def written(*rows, to="set.jsonl"):
         path = tmp_path / to
@@ -63,7 +65,7 @@ def test_a_level_is_read_however_files_write_it(write):
     assert [problem.level for problem in load_problems(path)] == [*levels.values()]
 
 
-def test_fields_are_read_as_they_are_written_and_what_is_missing_is_not_known(write):
+def test_fields_are_read_as_written_and_missing_ones_are_unknown(write):
     row = GOOD | {"problem": "a\u2028b"}
     marked = "\ufeff" + json.dumps(row, ensure_ascii=False)
     missing = dict.fromkeys(("unique_id", "subject", "solution", "level"), float("nan"))
@@ -77,7 +79,7 @@ def test_fields_are_read_as_they_are_written_and_what_is_missing_is_not_known(wr
     ]
 
 
-def test_a_gold_answer_that_is_a_number_is_read_in_digits(write):
+def test_a_numeric_gold_answer_is_read_in_digits(write):
     numbers = {1e-7: "0.0000001", 1e22: "1" + 22 * "0", 2.50: "2.5"}
     for number, digits in numbers.items():
         (problem,) = load_problems(write(BARE | {"answer": number}))
@@ -107,11 +109,11 @@ LEVEL = "level: must be "
         (BARE | {"level": -1}, LEVEL),
     ],
 )
-def test_a_bad_line_is_named(write, refused, row, complaint):
+def test_an_invalid_line_of_a_problem_file_is_named(write, refused, row, complaint):
     assert f"line 2: {complaint}" in refused(load_problems, write(GOOD, row))
 
 
-def test_a_choice_that_leaves_no_problems_is_refused(refused):
+def test_a_selection_without_problems_is_refused(refused):
     assert "at least 1" in refused(load_problems, "embedded", limit=0)
     message = refused(load_problems, "embedded", levels=[0, 7])
     assert message == "embedded has no problem of level 0 or 7"
@@ -120,7 +122,7 @@ def test_a_choice_that_leaves_no_problems_is_refused(refused):
 @pytest.mark.parametrize(
     ("levels", "limit", "shares"),
     [
-        # Of shares 2.0, 1.2 and 0.8.
+        # The proportional shares are 2.0, 1.2 and 0.8.
         ([1] * 5 + [2] * 3 + [3] * 2, 4, {1: 2, 2: 1, 3: 1}),
         # A tie goes to the lower level.
         ([2, 1], 1, {1: 1}),
@@ -128,7 +130,7 @@ def test_a_choice_that_leaves_no_problems_is_refused(refused):
         (MATH500, 50, {1: 4, 2: 9, 3: 11, 4: 13, 5: 13}),
     ],
 )
-def test_a_sample_has_these_levels_whatever_the_order_of_the_file(
+def test_a_sample_is_stratified_by_level_whatever_the_order_of_the_file(
     levels, limit, shares
 ):
     everything = made(*levels)
@@ -139,7 +141,9 @@ def test_a_sample_has_these_levels_whatever_the_order_of_the_file(
 
 
 @given(st.lists(st.integers(0, 5), min_size=2, max_size=40), st.integers(0, 9))
-def test_a_sample_has_its_size_keeps_the_order_and_holds_the_smaller_one(levels, seed):
+def test_a_sample_has_its_size_keeps_the_order_and_contains_smaller_samples(
+    levels, seed
+):
     everything = made(*levels)
     smaller = []
     for size in range(1, len(levels) + 1):
@@ -153,7 +157,7 @@ def test_a_sample_has_its_size_keeps_the_order_and_holds_the_smaller_one(levels,
 @pytest.mark.parametrize(
     "limit, levels, begin", [(100, None, "bcc4"), (48, (1, 2, 3), "5796")]
 )
-def test_the_demos_samples_are_those_of_what_is_stored_and_another_seed_draws_others(
+def test_the_demos_samples_are_those_of_the_stored_answers_and_depend_on_the_seed(
     limit, levels, begin
 ):
     sample = load_problems("embedded", limit, levels=levels)
@@ -165,17 +169,17 @@ def test_the_demos_samples_are_those_of_what_is_stored_and_another_seed_draws_ot
 
 @pytest.fixture
 def hub(monkeypatch):
-    """A hub that answers with `rows`, ours being taken for MATH-500, and remembers what
-    `datasets` asked for.
+    """A hub that answers with `rows`, where ROWS count as MATH-500, and records the
+    `requests` of the library datasets.
     """
-    hub = SimpleNamespace(rows=ROWS, asked=[])
+    hub = SimpleNamespace(rows=ROWS, requests=[])
     monkeypatch.setattr(problems, "MATH500_SHA256", digest(KNOWN))
 
     def dataset_info(self, name, revision, timeout):
         return None
 
     def load_dataset(name, split, revision):
-        hub.asked.append((name, split, revision))
+        hub.requests.append((name, split, revision))
         return datasets.Dataset.from_list(hub.rows)
 
     monkeypatch.setattr(problems.HfApi, "dataset_info", dataset_info)
@@ -192,7 +196,7 @@ def test_a_source_has_a_name_and_math500_given_as_a_file_is_recognised(hub, writ
 
 @pytest.mark.parametrize("folder", ["data", "cache"])
 @pytest.mark.parametrize("rows, times", [(ROWS, 0), (ROWS[:3], 1), ([], 1)])
-def test_math500_is_the_copy_that_is_known_else_it_comes_once_from_the_hub_as_pinned(
+def test_math500_is_the_local_copy_or_is_fetched_once_at_its_pinned_revision(
     hub, folder, rows, times, write
 ):
     if rows:
@@ -200,7 +204,7 @@ def test_math500_is_the_copy_that_is_known_else_it_comes_once_from_the_hub_as_pi
     assert load_problems("math500") == KNOWN
     assert len(load_problems("math500", limit=5)) == 5
     pinned = ("HuggingFaceH4/MATH-500", "test", problems.MATH500_REVISION)
-    assert hub.asked == [pinned] * times
+    assert hub.requests == [pinned] * times
 
 
 def test_a_hub_with_an_altered_math500_or_none_is_refused(hub, refused, monkeypatch):
@@ -208,10 +212,10 @@ def test_a_hub_with_an_altered_math500_or_none_is_refused(hub, refused, monkeypa
     assert "is not the known MATH-500" in refused(load_problems, "math500")
     monkeypatch.setattr(problems.HfApi, "dataset_info", lambda *_, **__: 1 / 0)
     assert "give the path to a JSONL file" in refused(load_problems, "math500")
-    assert len(hub.asked) == 1  # one that does not answer is not asked in vain
+    assert len(hub.requests) == 1  # a hub that does not answer gets no request for rows
 
 
-def test_a_problem_is_put_as_a_condition_says(refused):
+def test_a_problem_is_posed_as_its_condition_says(refused):
     solution = "It is $1.5$ in all. So twice is $\\boxed{3}$."
     solved = Problem(**BARE, unique_id="a", solution=solution)
     put = {"mless": "p", "repeat": "p\n\np", "hint": "p\n\nIt is $1.5$ in all."}

@@ -1,5 +1,5 @@
-"""What the page's tests stand on: a profile with results made by hand, and the folder
-that is published.
+"""Fixtures for the page's tests: a profile with results made by hand, and the published
+folder.
 """
 
 import shutil
@@ -17,8 +17,8 @@ from lib.report.page import write_report
 
 @pytest.fixture
 def profile(tmp_path, monkeypatch):
-    """A profile with results of its own: a verdict, what is stored of the prompt on two
-    models, two figures and a notebook.
+    """A profile with results: a verdict, the stored prompt of two models, two figures
+    and a notebook.
     """
     for name in ("RESULTS", "FIGURES", "NOTEBOOKS"):
         monkeypatch.setattr(paths, name, tmp_path / name.lower())

@@ -1,5 +1,5 @@
-"""The page as people use it: a real Chromium drags, chooses and reads, also with the
-keyboard alone, and makes no HTML of what a model wrote.
+"""The page in a real Chromium: its controls work with mouse and keyboard, and texts of
+models are not interpreted as HTML.
 """
 
 import re
@@ -25,8 +25,8 @@ def chromium():
 
 @pytest.fixture
 def show(chromium, published):
-    """Open a page and wait until it has drawn the prompt of its first model; at the end
-    the console must be empty.
+    """A function that opens a page and waits until it has drawn the prompt of its first
+    model; at the end of the test the console must be empty.
     """
 
     def opened(
@@ -64,18 +64,18 @@ def said(page) -> str:
 
 
 def kept(page) -> int:
-    """Return what share of their attention the other tokens keep, in %."""
+    """Return the share of attention that the other tokens keep, in %."""
     return int(re.search(r"keep (\d+) %", said(page))[1])
 
 
 def choose(page, name: str, value: str) -> None:
-    """Choose one of the buttons that look like chips."""
+    """Choose one of the chips (radio buttons) and wait until the page changes."""
     before = said(page)
     one(page, f"input[name={name}][value='{value}'] + span").click()
     WebDriverWait(page, 20).until(lambda page: said(page) != before)
 
 
-def test_the_slider_inserts_more_and_the_other_tokens_get_less(page):
+def test_more_inserted_tokens_leave_less_attention_for_the_others(page):
     slider = one(page, "[name=count]")
     assert one(page, "[name=number]").text == "55"
     slider.send_keys(Keys.HOME)
@@ -96,7 +96,7 @@ return [...document.querySelectorAll("#prompt span:not(.inserted)")].map(
 """
 
 
-def test_it_opens_on_the_head_that_fades_most_and_others_are_a_key_away(page):
+def test_the_page_opens_on_the_head_that_loses_most_and_keys_choose_others(page):
     assert said(page).startswith(
         "Head 1 of 12, which fades most: with 55 tokens of sla"
     )
@@ -117,7 +117,7 @@ def test_it_opens_on_the_head_that_fades_most_and_others_are_a_key_away(page):
         assert page.execute_script(HEIGHTS) != heights
 
 
-def test_a_chip_changes_what_is_inserted(page):
+def test_a_chip_changes_the_inserted_filler(page):
     assert {token.text.strip() for token in all_of(page, "#prompt .inserted")} == {"/"}
     choose(page, "filler", "sentence")
     assert "55 tokens of sentence" in said(page)
@@ -131,7 +131,7 @@ def test_another_model_has_its_own_heads_and_fillers(page):
     assert said(page).startswith("Head 1 of 4, which fades most: with 55 tokens of sla")
     blank = one(page, "input[value=blank]")
     assert not blank.is_enabled()
-    # Of gemma the first token takes more than there is room for.
+    # The first token of gemma receives too much for the height of the bars.
     assert all_of(page, "#prompt .torn:first-child")
     choose(page, "model", "packed-1")
     assert not all_of(page, "#prompt .torn")
@@ -159,7 +159,7 @@ SCREENS = pytest.mark.parametrize("width, scheme", [(1440, "light"), (390, "dark
 
 
 @SCREENS
-def test_nothing_scrolls_sideways_and_the_page_follows_the_readers_light(
+def test_nothing_scrolls_sideways_and_the_page_follows_the_colour_scheme(
     show, width, scheme
 ):
     page = show(width=width, scheme=scheme)
@@ -179,7 +179,7 @@ def axe(tmp_path_factory):
 
 
 @SCREENS
-def test_axe_finds_no_barrier(show, axe, width, scheme):
+def test_axe_finds_no_accessibility_violation(show, axe, width, scheme):
     page = show(width=width, scheme=scheme)
     page.execute_script(axe)
     run = "axe.run().then(arguments[arguments.length - 1])"
@@ -191,7 +191,7 @@ def test_axe_finds_no_barrier(show, axe, width, scheme):
     assert barriers == {}
 
 
-def test_of_what_a_model_wrote_the_code_makes_text_alone(show, profile):
+def test_a_models_text_stays_text_in_the_browser(show, profile):
     make_evil(profile)
     page = show(write_report(profile))
     assert "<script>window.pwned" in one(page, "#prompt span").text

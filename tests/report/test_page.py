@@ -1,5 +1,5 @@
-"""The page as a file: what it says, what it says is missing, and what cannot get out of
-its place in it.
+"""The page as a file: its statements, its notes on missing results, and the escaping of
+texts of models.
 """
 
 import base64
@@ -69,7 +69,7 @@ def test_the_page_opens_with_the_significant_changes(profile, verdicts, said):
     assert said in lead
 
 
-def test_a_claim_has_an_anchor_and_its_numbers_model_by_model(profile):
+def test_a_claim_has_an_anchor_and_its_numbers_by_model(profile):
     html = page(
         profile,
         verdict(),
@@ -95,14 +95,14 @@ def test_a_claim_has_an_anchor_and_its_numbers_model_by_model(profile):
     assert len(html.select("li#claim-unasked")) == 1
 
 
-def test_the_shortest_pair_of_answers_that_the_slashes_turned_is_shown(profile):
+def test_the_shortest_pair_of_answers_whose_grades_differ_is_shown(profile):
     write_answers(
         profile,
         answer("longer", "none", True),
         answer("longer", "mless", False),
         answer("<b>", "none", False),
         answer("<b>", "mless", True),
-        # None of these is a pair that the slashes turned.
+        # The slashes change the grade of none of these pairs.
         answer("a", "none", True),
         answer("a", "none", False, sample=1),
         answer("a", "mless", True),
@@ -115,12 +115,12 @@ def test_the_shortest_pair_of_answers_that_the_slashes_turned_is_shown(profile):
     ]
 
 
-def test_without_a_turned_answer_there_is_no_pair(profile):
+def test_no_pair_is_shown_if_the_slashes_change_no_grade(profile):
     write_answers(profile, answer("a", "none", True), answer("a", "mless", True))
     assert not page(profile).select(".pair")
 
 
-def test_the_prompt_is_there_of_each_model_that_has_it(profile):
+def test_the_page_has_the_prompt_of_each_model_that_has_one(profile):
     folder = profile.results / "prompt"
     (folder / f"{ANSWERED}.json.gz").unlink()
     (packed,) = texts(page(profile), "[id^=packed]")
@@ -130,7 +130,7 @@ def test_the_prompt_is_there_of_each_model_that_has_it(profile):
     assert "python -m lib reproduce" in page(profile).text
 
 
-def test_the_answer_stands_first_and_once_and_a_strangers_figure_nowhere(profile):
+def test_figures_are_shown_in_order_without_files_of_others(profile):
     for name in ("a_holiday", "slashes"):
         (profile.figures / f"{name}.png").touch()
     shown = [image["src"] for image in page(profile).select("img")]
@@ -139,15 +139,15 @@ def test_the_answer_stands_first_and_once_and_a_strangers_figure_nowhere(profile
     assert (profile.results / "report" / shown[1]).is_file()
 
 
-def test_a_notebook_lies_beside_the_page_and_an_executed_copy_replaces_it(profile):
+def test_a_notebook_is_beside_the_page_and_an_executed_copy_replaces_it(profile):
     (link,) = page(profile).select("#notebooks a")
-    place = profile.results / "report" / link["href"]
-    assert "One prompt" in place.read_text()
-    executed = profile.results / f"{place.stem}.ipynb"
+    path = profile.results / "report" / link["href"]
+    assert "One prompt" in path.read_text()
+    executed = profile.results / f"{path.stem}.ipynb"
     kept = (paths.NOTEBOOKS / executed.name).read_text()
     executed.write_text(kept.replace("One prompt", "As it ran"))
     page(profile)
-    html = place.read_text()
+    html = path.read_text()
     assert "As it ran" in html
     assert 'href="../index.html"' in html
     assert "<script" not in html
@@ -182,16 +182,16 @@ def test_damaged_claims_give_one_line(profile, refused, content, said):
     assert said in refused(write_report, profile)
 
 
-def test_nothing_that_a_model_wrote_leaves_its_place(profile):
+def test_a_models_text_is_escaped_everywhere(profile):
     make_evil(profile)
     html = page(profile)
     assert len(html.select("script")) == 3
     assert not html.select("img[src=x]")
-    # A lone surrogate, which UTF-8 cannot say, is a question mark.
+    # A lone surrogate, which UTF-8 cannot encode, becomes a question mark.
     assert [answer.text for answer in html.select("pre")] == [f"{EVIL}?"] * 2
 
 
-def test_the_policy_names_the_style_and_the_script_and_allows_nothing_else(profile):
+def test_the_content_security_policy_allows_only_the_pages_style_and_script(profile):
     html = page(profile)
     hashes = []
     for element in ("style", "script"):

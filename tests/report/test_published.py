@@ -1,5 +1,5 @@
-"""The folder of the families' page as it is published: nothing is asked of another
-place, no link breaks, and the report stands on the page.
+"""The published folder of the families' page: nothing is loaded from other sites, no
+link is broken, and the page has the report.
 """
 
 import base64
@@ -16,8 +16,8 @@ from lib.models.names import resolve
 from lib.profiles import load_profile
 from lib.report.page import report_of
 
-# Attributes through which a page asks for something without anybody's click.
-ASKING = ("src", "srcset", "data", "poster")
+# Attributes from which a browser loads something without a click.
+LOADED = ("src", "srcset", "data", "poster")
 
 
 @pytest.fixture(scope="module")
@@ -34,25 +34,27 @@ def page(published, pages):
     return pages[published / "index.html"]
 
 
-def test_no_link_breaks_and_nothing_is_asked_of_another_place(pages):
+def test_no_link_is_broken_and_nothing_is_loaded_from_another_site(pages):
     walked = 0
     for path, page in pages.items():
-        asked = [tag["href"] for tag in page.select("link[href]")]
-        for name in ASKING:
-            asked += [tag[name] for tag in page.select(f"[{name}]")]
-        assert {urlsplit(link).scheme for link in asked} <= {"", "data"}
-        for link in asked + [tag["href"] for tag in page.select("a[href]")]:
-            scheme, _, place, _, fragment = urlsplit(link)
+        loaded = [tag["href"] for tag in page.select("link[href]")]
+        for name in LOADED:
+            loaded += [tag[name] for tag in page.select(f"[{name}]")]
+        assert {urlsplit(link).scheme for link in loaded} <= {"", "data"}
+        for link in loaded + [tag["href"] for tag in page.select("a[href]")]:
+            scheme, _, file, _, fragment = urlsplit(link)
             if scheme:
                 continue
             walked += 1
-            target = (path.parent / unquote(place)).resolve() if place else path
+            target = (path.parent / unquote(file)).resolve() if file else path
             assert target.is_file(), link
             assert not fragment or pages[target].find(id=unquote(fragment)), link
     assert walked > 80
 
 
-def test_claims_figures_notebooks_and_the_report_are_all_there(published, pages, page):
+def test_the_page_has_all_claims_figures_notebooks_and_the_report(
+    published, pages, page
+):
     claims = {f"claim-{verdict.id}" for verdict in stored_verdicts("families")}
     assert {tag["id"] for tag in page.select("[id^=claim-]")} == claims
     figures = {f"figures/{path.name}" for path in published.glob("figures/*.png")}
@@ -66,7 +68,7 @@ def test_claims_figures_notebooks_and_the_report_are_all_there(published, pages,
     assert len(page.encode()) < 1e6
 
 
-def test_a_prompt_is_there_of_each_model_with_the_papers_55_tokens(page):
+def test_the_page_has_a_prompt_with_55_tokens_of_each_model(page):
     packed = [base64.b64decode(one.text) for one in page.select("[id^=packed-]")]
     prompts = [json.loads(gzip.decompress(one)) for one in packed]
     specs = load_profile("families").attention.models
@@ -85,7 +87,7 @@ REPORT = """# A title
 """
 
 
-def test_of_the_report_figures_are_shown_and_files_of_the_repository_named(
+def test_the_report_on_the_page_shows_figures_and_links_files_of_the_repository(
     tmp_path, monkeypatch
 ):
     (tmp_path / "docs").mkdir()
