@@ -1,9 +1,9 @@
 """Measure how insertions and ARM change the MLP activations of the problem's tokens.
 
-Only the problem's tokens count, because they are the same in every condition; tokens
-before an insertion cannot change in a causal model. The paper does not list its classes
-of tokens (Fig. 7). Here the first character of a token that is not a space decides its
-class, so that the classes do not depend on the tokenizer.
+Only the problem's tokens are measured, because they are the same in every condition;
+tokens before an insertion cannot change in a causal model. The paper does not list its
+classes of tokens (Fig. 7). Here the first character of a token that is not a space
+decides its class, so that the classes do not depend on the tokenizer.
 """
 
 import re
@@ -38,7 +38,7 @@ CONJUNCTIONS = (
     "|because|since|although|though|whether|that|than|as|before|after|once|therefore"
     "|thus|hence|given|such"
 )
-# LaTeX commands count as the signs that they print.
+# LaTeX commands that print an operator.
 OPERATOR_COMMANDS = (
     "times|cdot|div|pm|mp|frac|dfrac|tfrac|sqrt|le|leq|ge|geq|lt|gt|ne|neq|equiv|approx"
     "|sim|in|notin|subset|cup|cap|sum|prod|int|lim|log|ln|sin|cos|tan|to|pmod|bmod|mod"
@@ -56,10 +56,10 @@ TOKEN_CLASSES = (*CLASS_PATTERNS, OTHERS)
 
 
 def token_classes(text: str, offsets: Sequence[tuple[int, int]]) -> list[str]:
-    """Return the class (of TOKEN_CLASSES) of each token; tokens of only spaces are
+    """Return the class of each token, one of TOKEN_CLASSES; tokens of only spaces are
     "others".
 
-    offsets: the (start, stop) of the tokens in the text.
+    offsets: the (start, stop) of each token in the text, in characters.
     """
     by_character = [OTHERS] * len(text)
     for name, pattern in CLASS_PATTERNS.items():
@@ -82,21 +82,22 @@ def measure_activations(
     arm: Arm | None = None,
     seed: int = 0,
 ) -> xr.Dataset:
-    """Return the variables `activations` of prompts under none and the other
-    conditions.
+    """Return the variables `activations` (lib.measurement.variables) of prompts under
+    `none` and the other conditions.
 
-    The bound for near zero is taken under none. Each problem is reduced as it runs, so
-    that memory does not grow with their number. `arm` are ARM's settings, whose c also
-    gives the bound. `layers` None: all loaded layers. Costs one forward pass up to the
-    deepest layer per prompt. Raises InputError for a model without a known activation
-    module, and for activations that are NaN.
+    layers: counted from 1; None: all loaded layers. arm: ARM's settings; None: the
+    defaults. An activation is near zero if it lies within a bound that is computed
+    under `none` with arm.c. The result is reduced problem by problem, so that memory
+    does not grow with their number. Costs one forward pass up to the deepest layer per
+    prompt. Raises InputError for a model without a known activation module, and for
+    activations that are NaN.
     """
     arm = arm or Arm()
     layers = list(layers or range(1, loaded.layers + 1))
     problems = list(prompts["none"])
 
     by_problem = []
-    # Sums of integers, as float64 because a network may lack them (NaN).
+    # Sums of integers, in float64 because other networks may have NaN.
     counts = np.zeros(())
     stage = f"{loaded.name}, activations in {len(layers)} layers"
     with progress.bar(stage, len(problems)) as bar:
@@ -130,14 +131,16 @@ def _measure_problem(
     arm: Arm,
     seed: int,
 ) -> dict[str, np.ndarray]:
-    """Return the variables of one problem under all conditions, (condition, L, ...)."""
+    """Return the variables of one problem, by name: arrays (condition, L, ...), with
+    `none` first.
+    """
     bounds: dict[int, torch.Tensor] = {}
     by_condition = []
     for condition, by_problem in prompts.items():
-        moving: AbstractContextManager = nullcontext()
+        redistribution: AbstractContextManager = nullcontext()
         if parse_condition(condition).arm:
-            moving = installed(loaded.model, seed=seed, **arm.model_dump())
-        with moving:
+            redistribution = installed(loaded.model, seed=seed, **arm.model_dump())
+        with redistribution:
             variables = _measure_prompt(
                 loaded, by_problem[problem], layers, bounds, arm.c
             )
@@ -155,10 +158,11 @@ def _measure_problem(
 
 
 def _cosine_to_first_change(counts: np.ndarray) -> np.ndarray:
-    """Return the cosine between each condition's change of histograms and that of the
-    first condition after none, (condition, L); NaN for none.
+    """Return the cosine between the change of the histogram under each condition and
+    that under the first condition after `none`, which is mless; (condition, L), NaN for
+    `none`.
 
-    counts: (condition, L, bin), none first.
+    counts: (condition, L, bin), with `none` first.
     """
     changes = torch.from_numpy(counts - counts[0]).float()
     cosines = torch.cosine_similarity(changes, changes[1], dim=-1)
@@ -173,17 +177,18 @@ def _measure_prompt(
     bounds: dict[int, torch.Tensor],
     c: float,
 ) -> dict[str, np.ndarray]:
-    """Return the variables of one prompt except `shape`, each by layer.
+    """Return the variables of one prompt except `shape`, by name: arrays (L, ...).
 
-    bounds: the near-zero bound by layer, which the first prompt of a problem fills in.
+    bounds: the near-zero bound by layer. It is empty for the prompt under `none`, which
+    fills it in for the problem's other prompts.
     """
     device = loaded.model.device
     indices = _problem_indices(prompt)
     tokens = torch.tensor(indices, device=device)
-    members = _class_membership(prompt, indices).to(device)
+    membership = _class_membership(prompt, indices).to(device)
     by_layer: dict[int, dict[str, torch.Tensor]] = {}
 
-    def see(layer: int, gate: torch.Tensor, activation: torch.Tensor) -> None:
+    def record(layer: int, gate: torch.Tensor, activation: torch.Tensor) -> None:
         gate = gate[0, tokens]
         activation = activation[0, tokens].float()
         if layer not in bounds:
@@ -191,46 +196,46 @@ def _measure_prompt(
         bound = bounds[layer]
         by_layer[layer] = {
             "measures": measures_of(gate, activation, bound),
-            "classes": _near_zero_by_class(activation, bound, members),
+            "classes": _near_zero_by_class(activation, bound, membership),
             "counts": histogram(activation),
         }
 
     input_ids = on_device(loaded.model, prompt.input_ids[None])
-    with torch.inference_mode(), watched(loaded.model, layers, see, stop=True):
+    with torch.inference_mode(), watched(loaded.model, layers, record, stop=True):
         decoder = loaded.model.get_decoder()
         decoder(input_ids=input_ids, use_cache=False)
 
     variables = {}
     for name in by_layer[layers[0]]:
         values = torch.stack([by_layer[layer][name] for layer in layers])
-        # One copy per variable; a copy per layer would wait for the device thousands
-        # of times.
+        # One copy per variable, because a copy per layer would wait for the device
+        # thousands of times.
         variables[name] = values.cpu().numpy()
     return variables
 
 
 def _near_zero_by_class(
-    activation: torch.Tensor, bound: torch.Tensor, members: torch.Tensor
+    activation: torch.Tensor, bound: torch.Tensor, membership: torch.Tensor
 ) -> torch.Tensor:
-    """Return the near-zero share of each of TOKEN_CLASSES; NaN for a class without
-    tokens.
+    """Return the share (0 to 1) of near-zero activations in the tokens of each of
+    TOKEN_CLASSES; NaN for a class without tokens.
 
-    members: (class, n), 1 for a token of the class.
+    activation: (n, F). membership: (class, n), 1 for a token of the class.
     """
     is_near = activation.abs() <= bound  # (n, F)
     by_token = is_near.float().mean(-1)
-    return members @ by_token / members.sum(-1)
+    return membership @ by_token / membership.sum(-1)
 
 
 def _problem_indices(prompt: Prompt) -> list[int]:
     """Return the indices of the problem's tokens, without those inserted among them."""
     problem = range(*prompt.spans["problem"].indices(len(prompt)))
     inserted = range(*prompt.spans["inserted"].indices(len(prompt)))
-    return [place for place in problem if place not in inserted]
+    return [index for index in problem if index not in inserted]
 
 
 def _class_membership(prompt: Prompt, indices: Sequence[int]) -> torch.Tensor:
-    """Return (class, n), 1 if the token at one of n indices belongs to the class."""
+    """Return (class, n): 1 if the token at an index belongs to the class, else 0."""
     classes = token_classes(prompt.text, prompt.offsets)
-    members = [[classes[index] == name for index in indices] for name in TOKEN_CLASSES]
-    return torch.tensor(members).float()
+    rows = [[classes[index] == name for index in indices] for name in TOKEN_CLASSES]
+    return torch.tensor(rows).float()

@@ -15,9 +15,10 @@ from lib.prompts.building import Prompt
 
 
 def measure_affine(loaded: Loaded, prompts: Prompts) -> xr.Dataset:
-    """Return the variables `affine` of the slashes in layer 1.
+    """Return the variables `affine` (lib.measurement.variables): R² of three forms of
+    the map in layer 1, by problem and head.
 
-    Costs two forward passes of one layer per problem.
+    prompts: under `none` and mless. Costs two forward passes of one layer per problem.
     """
     problems = list(prompts["none"])
     rows = []
@@ -33,44 +34,48 @@ def measure_affine(loaded: Loaded, prompts: Prompts) -> xr.Dataset:
 
 
 def _fits_of(loaded: Loaded, plain: Prompt, slashes: Prompt) -> dict[str, np.ndarray]:
-    """Return `affine` of the tokens after the slashes of one problem, (H,) each."""
+    """Return the variables `affine` of one problem, (H,) each, fitted over the tokens
+    after the slashes.
+    """
     inserted = slashes.spans["inserted"]
     later = slashes.original[inserted.start :]
     before = observe(loaded.model, plain.input_ids, [1], outputs=True)
-    # Each token is a separate set of queries.
-    alone = torch.nn.functional.one_hot(later, len(slashes)).bool()
+    # If each later token is a set of queries by itself, the received attention is the
+    # attention that this token gives.
+    single_queries = torch.nn.functional.one_hot(later, len(slashes)).bool()
     after = observe(
-        loaded.model, slashes.input_ids, [1], queries=alone[None], outputs=True
+        loaded.model, slashes.input_ids, [1], queries=single_queries[None], outputs=True
     )
 
     old = _outputs(before)[inserted.start :]  # (n, H, D)
     new = _outputs(after)[later]
     given = after.received[0, 0]  # (H, n, T)
     to_slashes = given[:, :, inserted].sum(-1)
-    left = 1 - to_slashes.double().cpu()
-    return affine_fits(old, new, left)
+    to_original = 1 - to_slashes.double().cpu()
+    return affine_fits(old, new, to_original)
 
 
 def _outputs(observation: Observation) -> torch.Tensor:
-    """Return the outputs (T, H, D) of the one observed layer for the one prompt."""
+    """Return the heads' outputs (T, H, D) in the only observed layer and prompt."""
     (of_layer_1,) = observation.outputs
     return of_layer_1[0].float().cpu()
 
 
 def affine_fits(
-    old: torch.Tensor, new: torch.Tensor, left: torch.Tensor
+    old: torch.Tensor, new: torch.Tensor, to_original: torch.Tensor
 ) -> dict[str, np.ndarray]:
-    """Return R² of each map from the heads' old outputs to the new ones, (H,) each.
+    """Return R² of each form of the map from the heads' old outputs to the new ones,
+    (H,) each; VARIABLES describes the forms.
 
-    old, new: (n, H, D). left: (H, n), the share of attention that each token's softmax
-    leaves to tokens other than the inserted ones. VARIABLES describes the maps.
+    old, new: (n, H, D), without and with the slashes, of n tokens. to_original: (H, n),
+    the share of its attention that each token gives to the original tokens.
     """
     old = old.transpose(0, 1).double()  # (H, n, D)
     new = new.transpose(0, 1).double()
     old_centred = _centred(old)
     new_centred = _centred(new)
 
-    # Least squares: one lambda and one sigma for all tokens.
+    # Least squares with one lambda and one sigma for all tokens.
     products = (old_centred * new_centred).sum((1, 2))
     scale = (products / _squares(old_centred))[:, None, None]
     affine_error = _squares(new_centred - scale * old_centred)
@@ -79,7 +84,7 @@ def affine_fits(
     fits = {
         "affine": 1 - affine_error / total,
         "line": 1 - _error_of_line(new - scale * old) / total,
-        "softmax": 1 - _softmax_error(old, new, left) / total,
+        "softmax": 1 - _softmax_error(old, new, to_original) / total,
     }
     return {name: values.numpy() for name, values in fits.items()}
 
@@ -95,24 +100,24 @@ def _squares(vectors: torch.Tensor) -> torch.Tensor:
 
 
 def _error_of_line(vectors: torch.Tensor) -> torch.Tensor:
-    """Return the squared distance of vectors (H, n, D) from their best line through
-    zero, (H,).
+    """Return the sum of squared distances of vectors (H, n, D) from the line through
+    zero that fits each head best, (H,).
     """
     strengths = torch.linalg.svdvals(vectors).square()
     return strengths[:, 1:].sum(1)
 
 
 def _softmax_error(
-    old: torch.Tensor, new: torch.Tensor, left: torch.Tensor
+    old: torch.Tensor, new: torch.Tensor, to_original: torch.Tensor
 ) -> torch.Tensor:
-    """Return the sum of squared residuals with a lambda for each token and one vector
-    v, (H,).
+    """Return the sum of squared residuals of new = lambda * old + (1 - lambda) * v,
+    (H,), with a lambda for each token and one vector v for each head.
 
-    old, new: (n, H, D). A token's lambda is the share that its softmax leaves to the
-    original tokens; the rest goes to v, which least squares determine.
+    old, new: (H, n, D). lambda is `to_original`, the share of its attention that a
+    token gives to the original tokens; v is determined by least squares.
     """
-    scale = left[..., None]
-    taken = 1 - scale
+    scale = to_original[..., None]
+    to_inserted = 1 - scale
     remainder = new - scale * old
-    value = (taken * remainder).sum(1) / taken.square().sum(1)  # (H, D)
-    return _squares(remainder - taken * value[:, None])
+    v = (to_inserted * remainder).sum(1) / to_inserted.square().sum(1)  # (H, D)
+    return _squares(remainder - to_inserted * v[:, None])

@@ -1,6 +1,7 @@
 """Measure how insertions change the attention that the original tokens receive.
 
-For a problem, a layer and a head, lambda is the mean received attention of the original
+The attention that a token receives is the mean of what later tokens give it. For a
+problem, a layer and a head, lambda is the mean received attention of the original
 tokens with the insertion, divided by the same mean without it (the paper's W' = lambda
 W, Sec. 3). The first token is left out, because it receives most of the attention in
 any case, and the last, because no later token attends to it.
@@ -29,9 +30,10 @@ from lib.prompts.problem import Problem
 
 # Token groups for which lambda is reported.
 SPANS = ["original", "problem", "instruction"]
-# The later tokens whose attention counts: all of them, or only the original ones.
+# The sets of later tokens over which received attention is averaged: all of them, or
+# only the original ones.
 QUERIES = ["all", "original"]
-ALL, ORIGINAL = 0, 1  # their indices
+ALL, ORIGINAL = 0, 1  # indices in QUERIES
 Prompts = dict[str, dict[str, Prompt]]  # by condition, none first, and by problem
 
 
@@ -42,7 +44,7 @@ def prompts_of(
     format: str = "plain",
     filler: Filler | None = None,
 ) -> Prompts:
-    """Return the prompts of all problems under none and these conditions."""
+    """Return the prompts of all problems under `none` and these conditions."""
     prompts: Prompts = {}
     for condition in dict.fromkeys(["none", *conditions]):
         prompts[condition] = {}
@@ -58,14 +60,14 @@ def prompts_of(
 
 
 class PromptObservation(NamedTuple):
-    """The result of one forward pass for the tokens of a prompt."""
+    """The results of a forward pass for one prompt; R counts QUERIES."""
 
-    problem: str
-    # Received by the original tokens except the first and last, (L, H, R, n).
+    problem: str  # its id
+    # Attention that the original tokens except the first and last receive, (L, H, R, n)
     original: torch.Tensor
-    # Received by the inserted tokens, (L, H, R, n).
+    # Attention that the inserted tokens receive, (L, H, R, n)
     inserted: torch.Tensor
-    # The values of the inserted tokens, L times (K, n, D).
+    # Value vectors of the inserted tokens, L times (K, n, D), of K key heads
     values: list[torch.Tensor]
 
 
@@ -75,11 +77,13 @@ def measure_attention(
     layers: Sequence[int] | None = None,
     observing: Callable[..., Observation] = observe,
 ) -> xr.Dataset:
-    """Return the variables `attention` of each condition compared with none.
+    """Return the variables `attention` (lib.measurement.variables) of each condition,
+    compared with `none`.
 
-    `layers` None: all loaded layers. Costs one forward pass up to the deepest layer per
-    prompt. Raises InputError that names the problem, for a prompt too long for the
-    model and for weights that give no finite attention.
+    layers: counted from 1; None: all loaded layers. observing: `observe` or
+    `observe_uniform`. Costs one forward pass up to the deepest layer per prompt. Raises
+    InputError for a prompt that is too long for the model, and for attention that is
+    not finite.
     """
     layers = list(layers or range(1, loaded.layers + 1))
     plain = prompts["none"]
@@ -92,7 +96,8 @@ def measure_attention(
         "span": SPANS,
         "query": QUERIES,
     }
-    # By problem: received by the original tokens except the first and last, under none.
+    # Attention that the original tokens except the first and last receive under `none`,
+    # by problem.
     before: dict[str, torch.Tensor] = {}
     for observed in _observe_prompts(loaded, "none", plain, layers, observing):
         before[observed.problem] = observed.original[:, :, ALL]
@@ -117,7 +122,7 @@ def _observe_prompts(
     layers: Sequence[int],
     observing: Callable[..., Observation],
 ) -> Iterator[PromptObservation]:
-    """Yield the observation of each problem's prompt, the longest prompts first."""
+    """Yield the results for each problem's prompt, the longest prompts first."""
     problems = list(prompts)
 
     def run(indices: list[int]) -> Observation:
@@ -134,19 +139,18 @@ def _observe_prompts(
     with progress.bar(stage, len(problems)) as bar:
         for indices, observation in batches:
             for row, i in enumerate(indices):
-                seen = _row_of_batch(
-                    problems[i], prompts[problems[i]], observation, row
-                )
-                if not seen.original.isfinite().all():
+                problem = problems[i]
+                result = _row_of_batch(problem, prompts[problem], observation, row)
+                if not result.original.isfinite().all():
                     raise InputError(
-                        f"{loaded.name} gives NaN attention on problem {seen.problem}"
+                        f"{loaded.name} gives NaN attention on problem {problem}"
                     )
-                yield seen
+                yield result
                 bar.update()
 
 
 def _query_sets(batch: Sequence[Prompt], tokens: int) -> torch.Tensor:
-    """Return which tokens of prompts are queries, for each of QUERIES, (B, R, T)."""
+    """Return which tokens of each prompt are in each of QUERIES, (B, R, T) bool."""
     queries = torch.ones((len(batch), len(QUERIES), tokens), dtype=torch.bool)
     for row, prompt in enumerate(batch):
         queries[row, ORIGINAL, prompt.spans["inserted"]] = False
@@ -156,7 +160,7 @@ def _query_sets(batch: Sequence[Prompt], tokens: int) -> torch.Tensor:
 def _row_of_batch(
     problem: str, prompt: Prompt, observation: Observation, row: int
 ) -> PromptObservation:
-    """Return one row of a batch's observation as that of a problem's prompt."""
+    """Return the results for one prompt, given those of its batch and its row there."""
     received = observation.received[row]  # (L, H, R, T)
     inserted = prompt.spans["inserted"]
     original = received[..., prompt.original[1:-1]]
@@ -165,19 +169,20 @@ def _row_of_batch(
 
 
 def _compared(
-    parts: list[str], before: torch.Tensor, seen: PromptObservation
+    parts: list[str], before: torch.Tensor, after: PromptObservation
 ) -> dict[str, np.ndarray]:
-    """Return the variables `attention` of one prompt, compared with that without
-    insertion.
+    """Return the variables `attention` of one prompt with an insertion, compared with
+    the prompt without it.
 
-    parts: the part of each original token. before: received without the insertion (L,
-    H, n). seen: the prompt with the insertion.
+    parts: the part of the prompt (instruction or problem) of each of n original tokens.
+    before: the attention that they receive without the insertion, (L, H, n).
     """
-    # From all later tokens, (L, H, n).
-    to_original = seen.original[:, :, ALL]
-    to_inserted = seen.inserted[:, :, ALL]
+    # Received from all later tokens, (L, H, n).
+    to_original = after.original[:, :, ALL]
+    to_inserted = after.inserted[:, :, ALL]
 
-    # Mean and unevenness of what a token of either kind receives, (L, H).
+    # Mean and standard deviation of received attention over original tokens, and over
+    # inserted ones, (L, H).
     level = to_original.mean(-1)
     deviation = to_original.std(-1, correction=0)
     inserted_level = to_inserted.mean(-1)
@@ -188,25 +193,26 @@ def _compared(
     variables["lambda"] = lambda_of(before, to_original)
     variables["irregularity"] = log_ratio.std(-1, correction=0)
     variables["unevenness"] = deviation / level
-    variables["mass"] = seen.inserted[:, :, ORIGINAL].sum(-1)
+    variables["mass"] = after.inserted[:, :, ORIGINAL].sum(-1)
     variables["flatness"] = inserted_deviation / inserted_level
-    variables["dispersion"] = _dispersion(seen.values, heads=before.shape[1])
+    variables["dispersion"] = _dispersion(after.values, heads=before.shape[1])
     variables["portion"] = inserted_level / level
-    variables["lambda_over_heads"] = _lambda_over_heads(parts, before, seen.original)
+    variables["lambda_over_heads"] = _lambda_over_heads(parts, before, after.original)
     return {name: tensor.cpu().numpy() for name, tensor in variables.items()}
 
 
 def lambda_of(before: torch.Tensor, after: torch.Tensor) -> torch.Tensor:
-    """Return lambda, (L, H), of what the same tokens receive without and with an
-    insertion, (L, H, n) each.
+    """Return lambda, (L, H), given the attention that the same tokens receive before
+    (without) and after (with) an insertion, (L, H, n) each.
     """
     return after.mean(-1).double() / before.mean(-1).double()
 
 
 def _dispersion(values: list[torch.Tensor], heads: int) -> torch.Tensor:
-    """Return the distance of values from their mean, divided by that from zero, (L, H).
+    """Return the RMS distance of value vectors from their mean, divided by their RMS
+    distance from zero, (L, H).
 
-    values: L times (K, n, D); each of the K key heads serves an equal number of heads.
+    values: L times (K, n, D); each of the K key heads serves H / K heads.
     """
     by_layer = []
     for of_layer in values:
@@ -226,8 +232,8 @@ def _lambda_over_heads(
     tokens.
 
     It is a ratio of means over heads, because a single head that gives a span almost no
-    attention would dominate a mean of ratios. parts: the part of each original token.
-    before, after: received without (L, H, n) and with the insertion (L, H, R, n).
+    attention would dominate a mean of ratios. parts: as in `_compared`. before, after:
+    received attention without (L, H, n) and with the insertion (L, H, R, n).
     """
     by_span = []
     for span in SPANS:
@@ -239,17 +245,21 @@ def _lambda_over_heads(
 
 
 def received_by(loaded: Loaded, prompt: Prompt, layers: Sequence[int]) -> np.ndarray:
-    """Return the attention that the tokens of one prompt receive, (L, H, T)."""
+    """Return the attention that each token of one prompt receives, (L, H, T); NaN for
+    the last one.
+    """
     received = received_attention(loaded.model, prompt.input_ids, layers)
     return received[0].cpu().numpy()
 
 
 class PromptChanges(NamedTuple):
-    """The changes that an insertion causes in one prompt; T counts its tokens."""
+    """Received attention in one prompt without and with an insertion, by the T tokens
+    of the prompt with it.
+    """
 
-    prompt: Prompt
-    before: np.ndarray  # received without it, (L, H, T), NaN at the inserted tokens
-    after: np.ndarray  # received with it, (L, H, T)
+    prompt: Prompt  # with the insertion
+    before: np.ndarray  # without it, (L, H, T), NaN at the inserted tokens
+    after: np.ndarray  # with it, (L, H, T)
     ratios: np.ndarray  # lambda, (L, H)
 
 
@@ -260,9 +270,10 @@ def changes_in_prompt(
     layers: Sequence[int],
     format: str = "plain",
 ) -> PromptChanges:
-    """Return the changes that a filler causes in the prompt of a problem.
+    """Return the received attention in the prompt of a problem without and with a
+    filler.
 
-    Raises InputError if the prompt cannot be built.
+    layers: counted from 1. Raises InputError if the prompt cannot be built.
     """
     plain = build_prompt(loaded.tokenizer, problem, "none", format=format)
     prompt = build_prompt(
@@ -279,8 +290,8 @@ def changes_in_prompt(
 def measure_tokens(
     loaded: Loaded, prompts: Prompts, layers: Sequence[int]
 ) -> xr.Dataset:
-    """Return the variables `tokens` of one problem: the attention that every token
-    receives in every head of these layers.
+    """Return the variables `tokens` (lib.measurement.variables): the attention that
+    every token of one problem's prompts receives in every head of these layers.
     """
     by_condition = []
     for by_problem in prompts.values():
@@ -290,7 +301,7 @@ def measure_tokens(
         tokens["received"] = (("layer", "head", "token"), received)
         tokens["part"] = ("token", np.array(prompt.parts, object))
         by_condition.append(tokens)
-    nothing = {"part": ""}  # beyond the end of a shorter prompt
+    nothing = {"part": ""}  # the part of tokens beyond the end of a shorter prompt
     together = xr.concat(by_condition, "condition", join="outer", fill_value=nothing)
     return together.assign_coords(
         condition=list(prompts), layer=list(layers), head=range(1, loaded.heads + 1)

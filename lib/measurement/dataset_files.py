@@ -1,8 +1,8 @@
-"""Store the measurements of a model: a step as a row, and all steps as one file.
+"""Store the measurements of a model: each step as a row, or all steps as one file.
 
 row = row_of(key, measured)        # a line of steps.jsonl
 measured = dataset_of(row, folder)
-save_measured(path, joined(steps))  # a file, with its digest
+save_measured(path, merged(steps))  # a NetCDF file, followed by its digest
 """
 
 import base64
@@ -21,7 +21,7 @@ from lib.paths import relative_path
 
 STEPS_FILE = "steps.jsonl"
 NETCDF_ENGINE = "h5netcdf"
-DIGEST = hashlib.sha256().digest_size  # bytes after each dataset
+DIGEST_BYTES = hashlib.sha256().digest_size  # after each dataset
 
 
 def row_of(key: str, measured: xr.Dataset) -> dict:
@@ -30,12 +30,18 @@ def row_of(key: str, measured: xr.Dataset) -> dict:
 
 
 def dataset_of(row: dict, folder: Path) -> xr.Dataset:
-    """Return the dataset that a row stores; raise InputError for a damaged one."""
+    """Return the dataset that a row of a folder stores; raise InputError if it is
+    damaged.
+    """
     return decoded(base64.b64decode(row["dataset"]), folder / STEPS_FILE)
 
 
 def select_problems(measured: xr.Dataset, ids: Collection[str]) -> xr.Dataset:
-    """Return what was measured on these problems; histograms are of all problems."""
+    """Return the measurements on the problems with these ids.
+
+    Variables without the dimension problem, such as histograms, stay those of all
+    problems.
+    """
     if "problem" not in measured.dims:
         return measured
     kept = [name for name in measured.problem.values if name in ids]
@@ -43,18 +49,18 @@ def select_problems(measured: xr.Dataset, ids: Collection[str]) -> xr.Dataset:
 
 
 def read_measured(path: Path) -> xr.Dataset:
-    """Return the measurements of a file; raise InputError for a damaged one."""
+    """Return the measurements of a file; raise InputError if it is damaged."""
     return decoded(read_bytes(path), path)
 
 
 def save_measured(path: Path, measured: xr.Dataset) -> None:
-    """Replace the file by these measurements; raise InputError if that fails."""
+    """Write measurements to a file, or replace it; raise InputError if that fails."""
     write_atomically(path, encoded(measured))
 
 
 def encoded(measured: xr.Dataset) -> bytes:
-    """Return measurements as NetCDF, with a description of each variable, followed by a
-    digest.
+    """Return measurements as the bytes of a NetCDF file, with a description of each
+    variable, followed by their SHA-256 digest.
     """
     measured = measured.copy()
     meanings = ChainMap(*VARIABLES.values())
@@ -69,10 +75,12 @@ def encoded(measured: xr.Dataset) -> bytes:
 
 
 def decoded(content: bytes, path: Path) -> xr.Dataset:
-    """Return the measurements of bytes by `encoded`; raise InputError that names the
-    file of damaged ones.
+    """Return the measurements that `encoded` turned into bytes.
+
+    Raises InputError that names the file, `path`, if the digest does not match.
     """
-    if hashlib.sha256(content[:-DIGEST]).digest() != content[-DIGEST:]:
+    data, digest = content[:-DIGEST_BYTES], content[-DIGEST_BYTES:]
+    if hashlib.sha256(data).digest() != digest:
         raise InputError(
             f"{relative_path(path)} is damaged: delete it, and it is measured again"
         )
@@ -80,9 +88,11 @@ def decoded(content: bytes, path: Path) -> xr.Dataset:
 
 
 def merged(datasets: Sequence[xr.Dataset]) -> xr.Dataset:
-    """Return datasets as one, with NaN or empty strings for missing values.
+    """Return datasets merged into one, with NaN (or "" as a token's part) for missing
+    values.
 
-    Labels keep the order in which they first appear, unless ORDER sorts a dimension.
+    Labels keep the order in which they first appear, except in the dimensions that
+    ORDER sorts.
     """
     labels: dict[Hashable, dict] = {}
     for dataset in datasets:

@@ -15,7 +15,7 @@ from lib.errors import InputError
 from lib.models.names import resolve
 from lib.profiles import Attention, Figure, Panel, Profile
 
-MAX_PANELS = 3  # of a figure for which the profile names no heads
+MAX_PANELS = 3  # in a figure for which the profile names no heads
 
 
 def received_by_token(
@@ -88,8 +88,8 @@ def _panels(
 def _select_head(
     measured: Mapping[str, xr.Dataset], panel: Panel, figure: Figure
 ) -> xr.Dataset:
-    """Return the measurements of a panel's head; raise InputError if the model does not
-    have it.
+    """Return the measurements of a panel's head; raise InputError if the model has no
+    such layer or head.
     """
     model = measured[resolve(panel.model).name]
     layers = model["layer"].values

@@ -1,14 +1,15 @@
-"""What is stored of a profile's measurements, model by model.
+"""Find and read the stored measurements of a profile's models.
 
-    measured = Measurements(profile, "gemma-3-270m")
-    measured.missing(STEPS)  # the steps that a run has to measure
-    measured.read(STEPS)     # a Dataset of the others
+    measurements = Measurements(profile, "gemma-3-270m")
+    measurements.missing(STEPS)  # the steps that a run has to measure
+    measurements.read(STEPS)     # a Dataset of the stored ones
 
-results/PROFILE/measured/MODEL has a row per step (`lib.files.store`). A step's key
-contains all settings that decide its numbers, so measurements under other settings are
-not found. The folder's run.json records the weights, dtype and device.
-data/PROFILE/MODEL.nc, which is part of the repository, has all steps of a model in one
-file, with rounded numbers. It is used if no step was measured in results/.
+results/PROFILE/measured/MODEL has a row per step (`lib.files.store`). A step's key is a
+digest of all settings that decide its numbers, so that measurements under other
+settings are not found. The folder's run.json records the weights, dtype and device.
+data/PROFILE/MODEL.nc is *shipped*: a part of the repository that has all steps of a
+model in one file, with rounded numbers. It is used if results/ has no folder for the
+model.
 """
 
 import functools
@@ -51,8 +52,9 @@ class Measurements:
             self.larger = Measurements(profile.larger, spec)
 
     def missing(self, steps: Sequence[PlannedStep]) -> list[PlannedStep]:
-        """Return the steps that are not stored; none of a model that is the
-        repository's. Raises InputError as `read` does.
+        """Return the steps that are not stored: none if the shipped file is used.
+
+        Raises InputError as `read` does.
         """
         if self.uses_shipped:
             self._shipped_dataset()
@@ -63,11 +65,11 @@ class Measurements:
         ]
 
     def read(self, steps: Sequence[PlannedStep]) -> xr.Dataset:
-        """Return the stored steps as one dataset; all of them if it is the
-        repository's.
+        """Return those of the steps that are stored as one dataset; all steps of the
+        shipped file if that is used.
 
-        Raises InputError for a damaged file, and for one of the repository that was
-        measured under other settings.
+        Raises InputError for a damaged file, and for a shipped file that was measured
+        under other settings.
         """
         if self.uses_shipped:
             return self._shipped_dataset()
@@ -80,10 +82,11 @@ class Measurements:
         )
 
     def copy_from_larger(self, steps: Sequence[PlannedStep]) -> None:
-        """Select missing steps from those of the larger run, if it has all their
-        problems.
+        """Copy missing steps from the profile's larger run, restricted to this
+        profile's problems, if the larger run has all of these.
 
-        Measurements with other weights, or on another device, are not mixed with them.
+        Nothing is copied if stored steps have other weights or were measured on another
+        device, because one dataset must not mix them.
         """
         if self.uses_shipped or not self.larger:
             return
@@ -116,16 +119,18 @@ class Measurements:
         """Return steps by the keys of their rows."""
         return {self.key(step): step for step in steps}
 
-    def key(self, step: PlannedStep, everywhere: dict | None = None) -> str:
-        """Return the key of a step's row, or what it would be with other settings of
-        all measures.
+    def key(self, step: PlannedStep, common: dict | None = None) -> str:
+        """Return the key of a step's row.
+
+        common: the settings that all measures share; None: this profile's. With those
+        of the larger run, the key is that of the step's row there.
         """
         own = self.settings[step.measure]
-        return settings_key(step=step, all=everywhere or self.settings["all"], own=own)
+        return settings_key(step=step, all=common or self.settings["all"], own=own)
 
     @functools.cached_property
     def example(self) -> str:
-        """The id of the problem that is drawn.
+        """The id of the problem whose prompt the figures draw.
 
         Raises InputError for problems that cannot be read or do not contain it.
         """
@@ -136,14 +141,14 @@ class Measurements:
 
     @functools.cached_property
     def settings(self) -> dict[str, dict]:
-        """The settings that decide the numbers: those of all measures, and of each."""
+        """The settings that decide the numbers, see `settings_of`."""
         return settings_of(self.profile, self.spec, self.example)
 
     def _shipped_dataset(self) -> xr.Dataset:
-        """Return the repository's measurements of the profile's problems.
+        """Return the shipped measurements on the profile's problems.
 
-        If the profile names no example, it is the file's, so that the problems need not
-        be available.
+        If the profile names no example, the file's example is used, so that the
+        problems need not be available.
         """
         profile, attention = self.profile, self.profile.attention
         path = profile.shipped_measurements(self.name)
@@ -167,19 +172,19 @@ class Measurements:
 
 
 def settings_of(profile: Profile, spec: str, example: str) -> dict[str, dict]:
-    """Return the settings that decide a model's numbers: those of all measures, and of
-    each.
+    """Return the settings that decide a model's numbers: under "all", those that all
+    measures share, and under each measure's name, those of this measure alone.
 
-    example: the id of the problem that is drawn.
+    example: the id of the problem whose prompt the figures draw.
     """
-    everywhere = profile.attention.model_dump(
+    common = profile.attention.model_dump(
         exclude={"models", "panels", "example"}, exclude_none=True
     )
-    everywhere["seed"] = profile.seed
-    everywhere["filler"] = profile.filler.model_dump(exclude_none=True)
+    common["seed"] = profile.seed
+    common["filler"] = profile.filler.model_dump(exclude_none=True)
     arm = arm_for(spec)
 
-    settings = {"all": everywhere}
+    settings = {"all": common}
     for measure, version in VERSIONS.items():
         settings[measure] = {"version": version}
     settings["tokens"]["example"] = example

@@ -1,10 +1,12 @@
-"""Tables of attention and activations over all problems: the numbers of notebooks 02
-and 04.
+"""Tabulate attention and activations over all problems: the numbers of notebooks 02, 04
+and 08.
 
-Each function takes Datasets by model and returns a row for each model and cell (layer,
-head, condition ...): the mean over problems with its interval (low, high) and n. With
-`all_layers`, it has all layers on the problems that passed through them, instead of the
-first layers on all problems. `head_curves` has single heads on one prompt.
+Each table takes the Datasets of `lib.measurement.measure`, by model. It has a row for
+each model and combination of labels (layer, head, condition ...): the mean over
+problems with its 95 % interval (low, high) and n, the number of problems. With
+`all_layers`, a table has all layers, on the smaller sample of problems that passed
+through them, instead of the first layers on all problems. `head_curves` has single
+heads on one prompt.
 """
 
 import functools
@@ -17,9 +19,9 @@ import xarray as xr
 from lib.measurement.variables import OTHERS, TRAINED, UNIFORM, UNTRAINED, VARIABLES
 from lib.statistics.intervals import POINTS, interval
 
-# Where attention sinks are looked for: behind the layers that slashes dilute most.
+# Attention sinks are counted from this layer on, after those that slashes dilute most.
 FIRST_LATER_LAYER = 5
-SINK_SHARE = 30  # % of a head's attention
+SINK_SHARE = 30  # % of its attention that a head gives to a sink
 # The insertion of a condition, in words.
 INSERTED = {"mless": "slashes", "mful": "55 times he", "random": "a sentence as long"}
 
@@ -27,35 +29,37 @@ INSERTED = {"mless": "slashes", "mful": "55 times he", "random": "a sentence as 
 def means_table(
     values: xr.DataArray, name: str = "mean", prefix: str = ""
 ) -> pd.DataFrame:
-    """Return a row for each measured cell of values (problem, ...).
+    """Return the mean over problems of values (problem, ...), for each cell, which is a
+    combination of labels of the other dimensions.
 
-    A row has the cell's labels, the mean over its problems under `name`, low and high
-    (after the prefix), and n.
+    A row has the cell's labels, the mean in the column `name`, its interval in the
+    columns low and high (after the prefix), and n. Cells without values have no row.
     """
     others = [dim for dim in values.dims if dim != "problem"]
-    places = values.stack(place=others).transpose("problem", "place")
-    problems = places.problem.values
-    measured = np.isfinite(places.values)
-    numbers = np.full((4, places.sizes["place"]), np.nan)
+    cells = values.stack(cell=others).transpose("problem", "cell")
+    problems = cells.problem.values
+    measured = np.isfinite(cells.values)
+    numbers = np.full((4, cells.sizes["cell"]), np.nan)
     # Cells with the same problems are estimated together.
     for pattern in np.unique(measured, axis=1).T:
         if not pattern.any():
             continue
-        alike = (measured == pattern[:, None]).all(0)
-        means = interval(places.values[pattern][:, alike], problems[pattern])
-        n = np.full(alike.sum(), means.n)
-        numbers[:, alike] = means.estimate, means.low, means.high, n
+        same = (measured == pattern[:, None]).all(0)
+        means = interval(cells.values[pattern][:, same], problems[pattern])
+        n = np.full(same.sum(), means.n)
+        numbers[:, same] = means.estimate, means.low, means.high, n
 
     columns = [name, f"{prefix}low", f"{prefix}high", "n"]
-    table = pd.DataFrame(numbers.T, places.indexes["place"], columns)
+    table = pd.DataFrame(numbers.T, cells.indexes["cell"], columns)
     table = table[table.n > 0]
     return table.astype({"n": int}).reset_index()
 
 
 def of_each_model(table: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:
-    """Turn a table of one model's Dataset into a table of a dict of Datasets.
+    """Turn a function that tabulates one model's Dataset into one that tabulates
+    Datasets by model.
 
-    The column of the model comes first and n last.
+    The column `model` comes first and n last.
     """
 
     @functools.wraps(table)
@@ -71,10 +75,10 @@ def of_each_model(table: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFr
 
 
 def select_layers(values: xr.DataArray, all_layers: bool = False) -> xr.DataArray:
-    """Return the measurements of the trained network's first layers on all problems.
+    """Return the trained network's values in the first layers, on all problems; with
+    `all_layers`, in all layers, on the problems that passed through them.
 
-    A cell may be NaN. With `all_layers`, return all layers on the problems that passed
-    through them.
+    Single heads or conditions may still be NaN.
     """
     values = values.sel(network=TRAINED, drop=True).dropna("condition", how="all")
     others = [dim for dim in values.dims if dim not in ("problem", "layer")]
@@ -86,7 +90,7 @@ def select_layers(values: xr.DataArray, all_layers: bool = False) -> xr.DataArra
 
 @of_each_model
 def heads_table(model: xr.Dataset, *, all_layers: bool = False) -> pd.DataFrame:
-    """Return lambda under the slashes by layer and head."""
+    """Return lambda with the slashes, by layer and head."""
     slashes = select_layers(model["lambda"], all_layers).sel(
         condition="mless", drop=True
     )
@@ -118,8 +122,9 @@ def lambda_table(model: xr.Dataset) -> pd.DataFrame:
 def _beside_controls(
     values: xr.DataArray, name: str, conditions: list[str], all_layers: bool = False
 ) -> pd.DataFrame:
-    """Return the means over heads by insertion and layer, in words: of the trained
-    network under the conditions that were measured, and of the controls under slashes.
+    """Return the mean over heads by layer and `inserted`, which names the insertion and
+    the network in words: the trained network under those conditions that were measured,
+    and the control networks with slashes.
     """
     trained = select_layers(values, all_layers)
     controls = values.sel(condition="mless")
@@ -142,27 +147,28 @@ def _beside_controls(
 
 @of_each_model
 def sinks_table(model: xr.Dataset) -> pd.DataFrame:
-    """Return the share of attention, in %, that inserted tokens take in the layers from
-    FIRST_LATER_LAYER on, by condition: the mean over layers and heads.
+    """Return the share of attention, in %, that inserted tokens receive in the layers
+    from FIRST_LATER_LAYER on, by condition: the mean over layers and heads.
 
-    `heads` is the number of these heads, and `sinks` of those that give the insertion
-    more than SINK_SHARE % on average over the problems.
+    `heads` is the number of heads in these layers. `sinks` is the number of those that
+    give the insertion more than SINK_SHARE % on average over the problems.
     """
     mass = POINTS * select_layers(model.mass, all_layers=True)
     later = mass.sel(layer=mass.layer >= FIRST_LATER_LAYER)
     table = means_table(later.mean(["layer", "head"]), "mass")
-    by_head = later.mean("problem").stack(place=["layer", "head"])
-    sinks = (by_head > SINK_SHARE).sum("place").to_series()
+    by_head = later.mean("problem").stack(cell=["layer", "head"])
+    sinks = (by_head > SINK_SHARE).sum("cell").to_series()
     table["sinks"] = table.condition.map(sinks)
-    table["heads"] = by_head.sizes["place"]
+    table["heads"] = by_head.sizes["cell"]
     return table
 
 
 @of_each_model
 def spans_table(model: xr.Dataset) -> pd.DataFrame:
-    """Return lambda over the heads by condition, layer and tokens.
+    """Return lambda_over_heads, a ratio of means over heads, by condition, layer and
+    groups of tokens.
 
-    `span` are the tokens that receive attention, `query` those that give it.
+    `span` names the tokens that receive the attention, `query` those that give it.
     """
     by_span = model.lambda_over_heads.sel(network=TRAINED, drop=True)
     return means_table(by_span, "lambda")
@@ -170,9 +176,10 @@ def spans_table(model: xr.Dataset) -> pd.DataFrame:
 
 @of_each_model
 def affine_table(model: xr.Dataset) -> pd.DataFrame:
-    """Return R² of the maps of layer 1's outputs, averaged over heads.
+    """Return R² of the affine map of layer 1's outputs (Eq. 2), averaged over heads, by
+    the form of the map.
 
-    VARIABLES describes each `map`.
+    VARIABLES describes the forms, which the column `map` names.
     """
     fits = model[list(VARIABLES["affine"])].sel(network=TRAINED, drop=True)
     by_map = fits.to_dataarray("map")
@@ -184,11 +191,11 @@ HISTOGRAM_CONDITIONS = ["none", "mless", "arm"]  # conditions whose histogram is
 
 @of_each_model
 def changes_table(model: xr.Dataset) -> pd.DataFrame:
-    """Return the ratio of each measure of layer 1 to its value under none, by
-    condition.
+    """Return the ratio of each activation measure in layer 1 to its value under
+    `none`, by condition, as a geometric mean over problems.
 
-    It is a geometric mean over problems. Problems are the units, because tests over
-    single activations, such as Levene's, would assume them to be independent.
+    The intervals are over problems, because tests over single activations, such as
+    Levene's, would assume that these are independent.
     """
     measures = model.measures.sel(network=TRAINED, layer=1, drop=True)
     table = means_table(log_changes(measures), "ratio")
@@ -198,10 +205,11 @@ def changes_table(model: xr.Dataset) -> pd.DataFrame:
 
 
 def log_changes(measures: xr.DataArray) -> xr.DataArray:
-    """Return log(measure / the same under none) for all other conditions.
+    """Return log(measure / the same measure under `none`) for the other conditions.
 
-    A share of zero counts as half of the smallest share under any condition; a floor
-    from none alone would raise the shares that ARM leaves near zero.
+    A measure of 0 is replaced by half of its smallest positive value under any
+    condition. A floor from `none` alone would be above the small shares that ARM leaves
+    near zero, and raise them.
     """
     positive = measures.where(measures > 0)
     floor = positive.min(["condition", "problem"]) / 2
@@ -212,11 +220,11 @@ def log_changes(measures: xr.DataArray) -> xr.DataArray:
 
 
 def histogram_table(measured: dict[str, xr.Dataset]) -> pd.DataFrame:
-    """Return the histogram of the first MLP's activations by model.
+    """Return the histogram of the activations in layer 1, by model.
 
-    A row has the centre of a bin as `activation` and, for each of HISTOGRAMS, the share
-    of all activations in the bin, in %. The outermost bins, which contain all values
-    beyond, have no row.
+    A row has the centre of a bin as `activation` and, in a column for each of
+    HISTOGRAM_CONDITIONS, the share of all activations in the bin, in %. The outermost
+    bins, which contain all values beyond, have no row.
     """
     places = {"network": TRAINED, "condition": HISTOGRAM_CONDITIONS, "layer": 1}
     tables = {}
@@ -231,10 +239,10 @@ def histogram_table(measured: dict[str, xr.Dataset]) -> pd.DataFrame:
 
 @of_each_model
 def classes_table(model: xr.Dataset) -> pd.DataFrame:
-    """Return the near-zero share in % by condition and class of tokens in layer 1.
+    """Return the share of near-zero activations in layer 1, in %, by condition and
+    class of tokens, and its difference to the class `others` ("against others").
 
-    It is followed by its difference to the class `others`; n counts the problems with
-    tokens of both classes.
+    Both are over the n problems that have tokens of both classes.
     """
     shares = POINTS * model.classes.sel(network=TRAINED, layer=1, drop=True)
     against = shares - shares.sel({"class": OTHERS}, drop=True)

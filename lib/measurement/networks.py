@@ -1,4 +1,4 @@
-"""Load the measured networks one after another, and run a step on one."""
+"""Load the networks that are measured one after another, and run a step on one."""
 
 import functools
 import gc
@@ -26,26 +26,28 @@ from lib.prompts.sampling import stratified_sample
 
 @functools.lru_cache(maxsize=1)
 def load_cached(spec: str, layers: int | None, dtype: str, seed: int | None) -> Loaded:
-    """Load the first layers of a model (None: all).
+    """Return a model with its first `layers` layers (None: all), loaded or from memory.
 
-    With a seed, the weights are random. Several measurements share one loaded model;
-    only the latest is kept in memory.
+    With a seed, the weights are random. Only the latest model is kept in memory, and is
+    shared by several measurements.
     """
-    # Before loading, because two of these models may exceed a laptop's memory.
+    # Released before loading, because two of these models may exceed a laptop's memory.
     release_cached()
     return load(spec, layers=layers, dtype=dtype, seed=seed)
 
 
 def release_cached() -> None:
-    """Release the cached model before something else is loaded."""
+    """Release the memory of the model that `load_cached` keeps."""
     load_cached.cache_clear()
     gc.collect()  # hooks and configs refer to each other
-    # torch keeps freed memory, with which vLLM would not start.
+    # torch keeps freed memory of a GPU, without which vLLM would not start.
     torch.cuda.empty_cache()
 
 
 def provenance_of(spec: str, layers: int, dtype: str) -> dict[str, str]:
-    """Return the model's name, weights and device, to which its numbers belong."""
+    """Return the model's name, revision, dtype, device and label, which are recorded
+    with its measurements.
+    """
     loaded = load_cached(spec, layers, dtype, None)
     return {
         "model": resolve(spec).name,
@@ -59,7 +61,7 @@ def provenance_of(spec: str, layers: int, dtype: str) -> dict[str, str]:
 def run_step(
     profile: Profile, spec: str, step: PlannedStep, problems: list[Problem]
 ) -> xr.Dataset:
-    """Return the measurements of a step; empty for layers that a network lacks.
+    """Measure a step, and return its Dataset; empty if the network lacks the layers.
 
     problems: all problems on which the profile measures the first layers.
     """
@@ -83,15 +85,17 @@ def run_step(
         measured = measure_affine(network, prompts)
     else:
         arm = arm_for(spec)
-        seen = layers[: step.depth(len(layers))]
+        layers = layers[: step.depth(len(layers))]
         measured = measure_activations(
-            network, prompts, seen, arm=arm, seed=profile.seed
+            network, prompts, layers, arm=arm, seed=profile.seed
         )
     return measured.expand_dims(network=[step.network])
 
 
 def _load_network(spec: str, step: PlannedStep, profile: Profile) -> Loaded:
-    """Return the network of a step."""
+    """Return the network of a step; for uniform attention, any network of the same
+    shape, with "uniform" in its name.
+    """
     layers = None if step.deep else profile.attention.layers
     seed = SEEDS[step.network]
     loaded = load_cached(spec, layers, profile.attention.dtype, seed)
@@ -105,7 +109,9 @@ def _load_network(spec: str, step: PlannedStep, profile: Profile) -> Loaded:
 def _problems_of(
     step: PlannedStep, profile: Profile, problems: list[Problem]
 ) -> list[Problem]:
-    """Return the problems that a step measures, or the one that is drawn."""
+    """Return the problems that a step measures; for `tokens`, the one whose prompt the
+    figures draw.
+    """
     attention = profile.attention
     if step.measure == "tokens":
         drawn = shown_problem(

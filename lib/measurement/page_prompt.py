@@ -1,11 +1,11 @@
-"""One of the project's prompts with more and more of a filler, for the page.
+"""Measure one prompt with fillers of increasing length, which the web page animates.
 
     part = PromptPart(profile)
-    part.complete()                # a file for each model that has none
+    part.complete()                # measures each model that has no file
     part.files()["gemma-3-270m"]
 
-The file is results/PROFILE/prompt/MODEL.json.gz, or the repository's in
-data/PROFILE/prompt. Received attention is stored in a byte on a logarithmic scale: 0
+The file is results/PROFILE/prompt/MODEL.json.gz, or the shipped one in
+data/PROFILE/prompt. Received attention is stored as a byte on a logarithmic scale: 0
 means unknown, 1 means 2 to the power of -16 or less, and 255 means 1. Neighbouring
 values differ by 4 %, which is not visible in a bar.
 """
@@ -27,18 +27,19 @@ from lib.prompts.conditions import RANDOM_SENTENCE, Filler
 from lib.prompts.problems import load_problems
 
 FOLDER = "prompt"
-PROBLEM = "embedded/draw/159"  # written for this project, so that it may be shown
+PROBLEM = "embedded/draw/159"  # written for this project, so its text may be published
 FILLERS = {"slashes": "/", "he": "he", "sentence": RANDOM_SENTENCE}
 FILLERS |= {"blank": " ", "dots": "."}
-LENGTHS = range(11, 111, 11)  # tokens; the paper's 55 are among them
-OCTAVES = 16  # range of a byte, below 1
+LENGTHS = range(11, 111, 11)  # of fillers in tokens, including the paper's 55
+OCTAVES = 16  # a byte represents values from 2**-16 to 1
 LARGEST_BYTE = 255  # largest value of a byte
 
 
 class PromptPart:
-    """The prompt on each model of a profile, and where its files are stored.
+    """The measured prompt of each model of a profile, and the folders of its files.
 
-    Without `stored`, only those in the profile's results count.
+    stored: False to ignore the shipped files and those of the larger run, so that the
+    prompt is measured again.
     """
 
     def __init__(self, profile: Profile, stored: bool = True) -> None:
@@ -47,7 +48,7 @@ class PromptPart:
         if stored:
             self.folders.append(profile.shipped_results / FOLDER)
         if stored and profile.larger:
-            # The prompt does not depend on the problems that were measured.
+            # The prompt is the same, whatever problems the larger run measures.
             self.folders.append(profile.larger.results / FOLDER)
 
     def files(self) -> dict[str, Path]:
@@ -62,31 +63,36 @@ class PromptPart:
         return found
 
     def complete(self) -> None:
-        """Measure the prompt on each model that has no file of it."""
+        """Measure the prompt on each model that has no file of it, and store it in
+        results/.
+        """
         for spec in self.attention.models:
             name = resolve(spec).name
             if name in self.files():
                 continue
             measured = measure_prompt(self.attention, spec)
-            if measured["fillers"]:  # else there is nothing to watch
+            if measured["fillers"]:  # without fillers there is nothing to animate
                 text = json.dumps(measured, separators=(",", ":"))
                 path = self.folders[0] / f"{file_name(name)}.json.gz"
                 write_atomically(path, gzip.compress(text.encode(), mtime=0))
 
 
 def measure_prompt(attention: Attention, spec: str) -> dict[str, Any]:
-    """Return the attention that the tokens of PROBLEM receive in layer 1 of a model, as
-    JSON.
+    """Return the attention that the tokens of the prompt of PROBLEM receive in layer 1
+    of a model, in a form that JSON can store.
 
-    `plain` are the bytes of the prompt without an insertion, (head, token). For each
-    filler, `received` are the bytes with it, in the order of `lengths` without the
-    first (0), and `inserted` the texts that begin at `place`. `lambda` is, by length
-    and head, the mean attention that the original tokens receive with the filler
-    divided by the mean without it, without the first and the last token. A filler is
-    left out if it merges with its neighbours in the model's vocabulary, or does not fit
-    into its context.
+    - plain: received attention (head, token) without an insertion, as by `coded`
+    - lengths: of the fillers in tokens; the first is 0, for plain
+    - place: index of the first inserted token
+    - fillers: by name, each with three lists over the lengths after the first:
+      - received: received attention (head, token) with the filler, as by `coded`
+      - inserted: texts of the inserted tokens
+      - lambda: by head (lib.measurement.attention)
+
+    A filler is left out if its tokens merge with their neighbours, or if it exceeds the
+    model's context.
     """
-    # Imports torch, which readers of the file do not need.
+    # Imported here, because readers of the file need no torch.
     from lib.measurement.attention import changes_in_prompt, received_by
     from lib.measurement.networks import load_cached
     from lib.prompts.building import build_prompt
@@ -107,27 +113,30 @@ def measure_prompt(attention: Attention, spec: str) -> dict[str, Any]:
     for name, text in FILLERS.items():
         fillers = [Filler(mless=text, length=length) for length in LENGTHS]
         try:
-            seen = [
+            changes = [
                 changes_in_prompt(loaded, problem, one, [1], format) for one in fillers
             ]
         except InputError:
             continue
-        inserted = [one.prompt.spans["inserted"] for one in seen]
+        inserted = [one.prompt.spans["inserted"] for one in changes]
         measured["place"] = inserted[0].start
         measured["fillers"][name] = {
-            "received": [coded(one.after) for one in seen],
+            "received": [coded(one.after) for one in changes],
             "inserted": [
-                one.prompt.texts[span] for one, span in zip(seen, inserted, strict=True)
+                one.prompt.texts[span]
+                for one, span in zip(changes, inserted, strict=True)
             ],
-            "lambda": [one.ratios[0].round(4).tolist() for one in seen],
+            "lambda": [one.ratios[0].round(4).tolist() for one in changes],
         }
     return measured
 
 
 def coded(received: np.ndarray) -> str:
-    """Return received attention as bytes in base64, in the array's order."""
+    """Return received attention on the logarithmic scale of a byte, in base64 and in
+    the array's order; NaN becomes 0.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         octaves = np.log2(received) + OCTAVES
-    places = np.clip(1 + (LARGEST_BYTE - 1) * octaves / OCTAVES, 1, LARGEST_BYTE)
-    known = np.where(np.isfinite(received), places, 0)
+    levels = np.clip(1 + (LARGEST_BYTE - 1) * octaves / OCTAVES, 1, LARGEST_BYTE)
+    known = np.where(np.isfinite(received), levels, 0)
     return base64.b64encode(np.round(known).astype("uint8").tobytes()).decode()

@@ -1,4 +1,4 @@
-"""Measure a model's attention and activations, and reuse stored measurements.
+"""Measure attention and activations of a profile's models, and reuse what is stored.
 
     measured = measure(profile)  # {model name: Dataset}
     measured = measure(profile, "attention")  # only this one of MEASURED_PARTS
@@ -22,18 +22,18 @@ from lib.prompts.problems import load_problems
 
 
 class MeasuredPart:
-    """A part of a profile that is measured, one or more of MEASURED_PARTS: its steps,
-    and the measurements of each model.
+    """One or more of MEASURED_PARTS of a profile: their steps, and the measurements of
+    each model.
 
-    Without `stored`, those of the repository are computed again.
+    stored: False to measure again what is shipped or in the larger run.
     """
 
     def __init__(self, profile: Profile, *names: str, stored: bool = True) -> None:
-        every_layer = profile.attention.map_problems is not None
+        includes_deep = profile.attention.map_problems is not None
         self.steps = [
             step
             for step in STEPS
-            if step.part in names and (every_layer or not step.deep)
+            if step.part in names and (includes_deep or not step.deep)
         ]
         self.models = [
             Measurements(profile, spec, stored) for spec in profile.attention.models
@@ -41,7 +41,7 @@ class MeasuredPart:
 
     def complete(self) -> dict[str, xr.Dataset]:
         """Return the measurements of each model, by its name; missing ones are computed
-        now, in results/.
+        now and stored in results/.
         """
         return {model.name: _completed(model, self.steps) for model in self.models}
 
@@ -51,17 +51,17 @@ def measure(
 ) -> dict[str, xr.Dataset]:
     """Return the measurements of each of the profile's models, by the model's name.
 
-    parts: of MEASURED_PARTS; none given: all. Missing measurements are computed.
-    Without `stored`, those of the repository are computed again. An interrupted run
-    continues where it stopped; a killed one loses its current step. Stored results load
-    without the libraries that run a network.
+    parts: some of MEASURED_PARTS; without any, all. Missing measurements are computed
+    and stored in results/. stored: False to measure again what is shipped or in the
+    larger run. An interrupted run loses only its current step. Stored results load
+    without torch.
     """
     return MeasuredPart(profile, *(parts or MEASURED_PARTS), stored=stored).complete()
 
 
 def _completed(model: Measurements, steps: Sequence[PlannedStep]) -> xr.Dataset:
-    """Return the measurements of steps on a model; missing ones are selected from a
-    larger stored run, or else computed.
+    """Return the measurements of steps on a model; missing ones are copied from the
+    profile's larger run, or else computed.
     """
     if not model.uses_shipped:
         model.copy_from_larger(steps)
@@ -71,11 +71,11 @@ def _completed(model: Measurements, steps: Sequence[PlannedStep]) -> xr.Dataset:
 
 
 def _measure_missing(model: Measurements, steps: Sequence[PlannedStep]) -> None:
-    """Measure the steps that are not stored, and store each at once.
+    """Measure the steps that are not stored, and store each as soon as it is measured.
 
     Raises InputError if stored steps have other weights, or another dtype or device.
     """
-    from lib.measurement import networks  # and with it torch
+    from lib.measurement import networks  # imports torch
 
     profile, attention = model.profile, model.profile.attention
     problems = load_problems(attention.problems, attention.limit, profile.seed)

@@ -1,8 +1,8 @@
-"""One prompt and any filler, interactively, on a complete model.
+"""Show what any filler does to one prompt, interactively, on a complete model.
 
-# with fields and sliders if somebody can use them
+# received attention, with input fields and sliders in JupyterLab
 show_prompt(loaded, "What is $3 + 4$?", "/")
-# a row of numbers per filler
+# λ in the first layers, a row per filler
 compare_fillers(loaded, "What is $3 + 4$?", ["/", " ", "he"])
 # the model's answers, without the filler and with it
 write(loaded, "What is $3 + 4$?", "/")
@@ -29,10 +29,10 @@ from lib.prompts.building import build_prompt
 from lib.prompts.conditions import POSITIONS, Filler
 
 DRAWN_LAYERS = 3
-MAX_FILLER_TOKENS = 220  # tokens, at the end of a slider
+MAX_FILLER_TOKENS = 220  # at the end of the slider
 PICTURE_WIDTH = 900  # pixels on the page
-PAUSE = 0.3  # seconds, longer than between two letters
-MAX_ANSWER_TOKENS = 120  # tokens of an answer
+PAUSE = 0.3  # seconds, longer than between two typed letters
+MAX_ANSWER_TOKENS = 120
 
 
 def show_prompt(
@@ -42,12 +42,12 @@ def show_prompt(
     length: int = 55,
     position: str = "between",
 ) -> None:
-    """Show the picture of a prompt, below input fields and sliders if somebody can use
-    them.
+    """Show the picture of a prompt, below input fields and sliders if the cell accepts
+    input.
 
-    Typed text is drawn after a pause, so that a slow machine draws words and not
-    letters. Raises InputError if no prompt can be built; an invalid field shows the
-    reason.
+    length: of the filler, in tokens. position: one of POSITIONS. Typed text is drawn
+    after a pause, so that a slow machine draws words and not letters. Without fields,
+    an invalid prompt raises InputError; with fields, the message is shown.
     """
     if not accepts_input():
         display(*draw_prompt(loaded, problem, filler, length, position))
@@ -64,11 +64,11 @@ def show_prompt(
     output = ipywidgets.Output()
 
     def draw() -> None:
-        asked: dict[str, Any] = {name: field.value for name, field in fields.items()}
+        values: dict[str, Any] = {name: field.value for name, field in fields.items()}
         with output.hold_sync():
             output.outputs = ()
             try:
-                for drawn in draw_prompt(loaded, **asked):
+                for drawn in draw_prompt(loaded, **values):
                     output.append_display_data(drawn)
             except InputError as error:
                 output.append_stdout(f"error: {error}")
@@ -82,8 +82,8 @@ def show_prompt(
 
 
 def _after_a_pause(call: Callable[[], None]) -> Callable[[object], None]:
-    """Return a callback that makes a call on the running event loop, once nothing has
-    called it back for PAUSE seconds.
+    """Return a callback that makes `call` once the callback was not called for PAUSE
+    seconds, on the running event loop.
     """
     waiting: asyncio.TimerHandle | None = None
 
@@ -97,9 +97,8 @@ def _after_a_pause(call: Callable[[], None]) -> Callable[[object], None]:
 
 
 def accepts_input() -> bool:
-    """Return whether this cell can receive input from a person.
-
-    That is so in JupyterLab, but not under papermill, nbconvert and nbval.
+    """Return whether this cell can receive input from a person: True in JupyterLab,
+    False under papermill, nbconvert and nbval.
     """
     kernel = getattr(get_ipython(), "kernel", None)
     if not kernel:
@@ -117,17 +116,17 @@ def draw_prompt(
     head: int = 1,
 ) -> tuple[HTML, Image]:
     """Return a prompt coloured by the attention that its tokens receive in a head, and
-    a picture of it as a curve with λ of every head.
+    a picture of this attention as a curve, with λ of every head.
     """
-    seen = _measured(loaded, problem, filler, length, position)
-    before = seen.before[layer - 1, head - 1]
-    after = seen.after[layer - 1, head - 1]
-    inserted = seen.prompt.spans["inserted"]
+    changes = _measured(loaded, problem, filler, length, position)
+    before = changes.before[layer - 1, head - 1]
+    after = changes.after[layer - 1, head - 1]
+    inserted = changes.prompt.spans["inserted"]
     shades = after / np.nanmax(before[1:])
-    prompt = coloured(seen.prompt.texts, inserted, shades)
+    prompt = coloured(changes.prompt.texts, inserted, shades)
 
     curves = {"without the filler": before, "with the filler": after}
-    figure = close_up(curves, inserted, seen.ratios, (layer, head))
+    figure = close_up(curves, inserted, changes.ratios, (layer, head))
     picture = Image(bytes_of(figure, "png"), width=PICTURE_WIDTH)
     plt.close(figure)
     return prompt, picture
@@ -140,7 +139,7 @@ def compare_fillers(
     length: int = 55,
     position: str = "between",
 ) -> pd.DataFrame:
-    """Return a row per filler with the mean λ of each layer's heads.
+    """Return the mean λ over the heads of each of the first layers, a row per filler.
 
     The last column says in how many heads of layer 1 λ is below 1.
     """
@@ -167,14 +166,16 @@ def write(
     """Return the model's answers without the filler and with it, one row each."""
     tokenizer = loaded.tokenizer
     format = "chat" if tokenizer.chat_template else "plain"
-    own = _filler(filler, length, position)
+    inserted = _filler(filler, length, position)
     requests = []
     for condition in ("none", "mless"):
-        prompt = build_prompt(tokenizer, problem, condition, format=format, filler=own)
+        prompt = build_prompt(
+            tokenizer, problem, condition, format=format, filler=inserted
+        )
         requests.append(Request(condition, prompt.input_ids.tolist()))
     engine = engine_class("transformers")(loaded, len(requests))
-    written = engine.complete(requests, Sampling(max_new_tokens))
-    answers = {completion.key: completion.text for completion in written}
+    completions = engine.complete(requests, Sampling(max_new_tokens))
+    answers = {completion.key: completion.text for completion in completions}
     names = {"none": "no filler", "mless": f"{length} tokens of {filler!r}"}
     rows = [{"prompt": names[key], "answer": answers[key]} for key in names]
     return pd.DataFrame(rows)
@@ -183,7 +184,7 @@ def write(
 def _measured(
     loaded: Loaded, problem: str, text: str, length: int, position: str
 ) -> PromptChanges:
-    """Return the changes that a filler causes in the drawn layers."""
+    """Return the received attention without and with a filler in the drawn layers."""
     filler = _filler(text, length, position)
     return changes_in_prompt(loaded, problem, filler, _layers(loaded))
 
@@ -193,7 +194,7 @@ def _layers(loaded: Loaded) -> range:
 
 
 def _filler(text: str, length: int, position: str) -> Filler:
-    """Return a custom filler; raise InputError for an empty one."""
+    """Return the filler that repeats a text; raise InputError for an empty text."""
     if not text:
         raise InputError("the filler is empty: type at least a space")
     fields = {"mless": text, "length": length, "position": position}

@@ -1,9 +1,10 @@
-"""The variables, the networks and the steps of measurements on a model.
+"""Define the variables, the networks and the steps of measurements on a model.
 
 VARIABLES lists every variable with its dimensions and meaning. Layers and heads count
-from 1. A `bin` is named by its left edge; a `token` belongs to a single drawn prompt,
-the profile's example. NaN marks a value that was not measured, so each cell has its own
-n: all problems passed through the first layers, and some through every layer.
+from 1. A `bin` is named by its left edge; a `token` belongs to the prompt of a single
+problem, the profile's example, which figures draw. NaN marks a value that was not
+measured. Means over problems may therefore have different n: all problems pass through
+the first layers, but only some through all layers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,24 +16,24 @@ import xarray as xr
 TRAINED = "trained"
 # Networks of the same shape with random weights.
 UNTRAINED = [f"untrained {seed}" for seed in range(3)]
-# No network: uniform attention over all earlier tokens.
+# Not a network: uniform attention over all earlier tokens.
 UNIFORM = "uniform"
 # The seed of each network's random weights; None for the trained model. Uniform
 # attention depends only on windows and heads, not on weights.
 SEEDS = {TRAINED: None, **{name: seed for seed, name in enumerate(UNTRAINED)}}
 SEEDS[UNIFORM] = 0
 
-# Attention under an insertion is compared with none, which has no numbers itself.
+# Conditions of attention, whose variables compare each of them with `none`.
 INSERTIONS = ("mless", "mful", "random")
-# Activations are measured under none as well. The other changes are compared with the
-# first of these.
+# Conditions of activations, which are also measured under `none`. The variable `shape`
+# compares the others with the first of them.
 CHANGES = (*INSERTIONS, "arm")
 OTHERS = "others"  # the class of tokens that the other classes are compared with
-# Labels of these dimensions have this order, whatever was measured first.
+# The order of the labels in these dimensions, whatever was measured first.
 ORDER = {"network": list(SEEDS), "condition": ["none", *CHANGES]}
 
-# A version increases if a measure computes something else, so that older numbers are
-# measured again.
+# The version of each measure, which is a part of keys. It increases if the measure
+# computes something else, so that older numbers are measured again.
 VERSIONS = {"tokens": 1, "attention": 2, "affine": 1, "activations": 1}
 
 PER_LAYER = "network condition problem layer"
@@ -137,20 +138,20 @@ DIMENSIONS = {
 
 
 class PlannedStep(NamedTuple):
-    """A measure on one network under some conditions, which is stored separately.
+    """A measure on one network under some conditions, which is stored as one row.
 
-    A step passes all problems through the first layers; a deep step passes some
-    problems through the layers after those.
+    A step measures the first layers on all problems; a deep step measures the layers
+    after those, on some of the problems.
     """
 
-    part: str  # of MEASURED_PARTS: the name under which it is requested
-    network: str
+    part: str  # one of MEASURED_PARTS, under which the step is requested
+    network: str  # one of SEEDS
     deep: bool
-    measure: str
+    measure: str  # one of VARIABLES
     conditions: tuple[str, ...]
 
     def depth(self, layers: int) -> int:
-        """Return the number of loaded layers that its prompts pass through."""
+        """Return how many of the loaded layers its prompts pass through."""
         if self.network == UNIFORM:
             return 0  # uniform attention needs no network
         is_control = self.network != TRAINED
@@ -159,8 +160,8 @@ class PlannedStep(NamedTuple):
         return layers
 
 
-# What can be requested: the drawn prompt; attention and activations of the trained
-# network; both for the other networks.
+# The parts that can be requested: the received attention in the example's prompt,
+# attention and activations of the trained network, and both for the other networks.
 MEASURED_PARTS = ("tokens", "attention", "activations", "controls")
 _DRAWN = ("none", *INSERTIONS)
 _CHANGED = ("none", *CHANGES)
@@ -186,16 +187,19 @@ STEPS.append(PlannedStep("controls", UNIFORM, False, "attention", INSERTIONS))
 def stacked(
     rows: Sequence[Mapping[str, np.ndarray]], axis: int = 0
 ) -> dict[str, np.ndarray]:
-    """Return the arrays of several dicts by name, stacked along a new axis."""
+    """Return the arrays of several dicts by name, stacked along a new axis in the order
+    of the dicts.
+    """
     return {name: np.stack([row[name] for row in rows], axis) for name in rows[0]}
 
 
 def to_dataset(
     measure: str, arrays: Mapping[str, np.ndarray], coords: Mapping[str, Any]
 ) -> xr.Dataset:
-    """Return a measure's arrays of one network with the dimensions of VARIABLES.
+    """Return the arrays of a measure on one network as a Dataset, with the dimensions
+    of VARIABLES except the network.
 
-    All become float32 except the counts, which are integers beyond its precision.
+    All become float32 except the counts, which may be integers beyond its precision.
     """
     variables = {}
     for name, array in arrays.items():
