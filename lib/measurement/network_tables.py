@@ -226,14 +226,14 @@ def histogram_table(measured: dict[str, xr.Dataset]) -> pd.DataFrame:
     HISTOGRAM_CONDITIONS, the share of all activations in the bin, in %. The outermost
     bins, which contain all values beyond, have no row.
     """
-    places = {"network": TRAINED, "condition": HISTOGRAM_CONDITIONS, "layer": 1}
+    labels = {"network": TRAINED, "condition": HISTOGRAM_CONDITIONS, "layer": 1}
     tables = {}
     for name, model in measured.items():
-        counts = model.counts.sel(places).transpose("bin", "condition")
+        counts = model.counts.sel(labels).transpose("bin", "condition")
         shares = POINTS * counts / counts.sum("bin")
-        starts = counts.bin.values.astype(float)
-        middles = pd.Index((starts[1:-1] + starts[2:]) / 2, name="activation")
-        tables[name] = pd.DataFrame(shares.values[1:-1], middles, HISTOGRAM_CONDITIONS)
+        edges = counts.bin.values.astype(float)  # left ones
+        centres = pd.Index((edges[1:-1] + edges[2:]) / 2, name="activation")
+        tables[name] = pd.DataFrame(shares.values[1:-1], centres, HISTOGRAM_CONDITIONS)
     return pd.concat(tables, names=["model"]).reset_index()
 
 
