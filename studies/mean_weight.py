@@ -102,6 +102,7 @@ def table(
         row |= zip(MIXED_ENDS, (mixed.estimate, mixed.low, mixed.high), strict=True)
         if others is not None:
             of_others = mean_weight(others, condition)
+            row["others"] = len(others)
             row |= _of_all(mixed, of_others, decides.mean())
             row |= zip(SLOPE_INTERVAL, slope_of_draws(others), strict=True)
         rows.append(row)
