@@ -26,7 +26,7 @@ from lib.claims.verdicts import (
 from lib.errors import InputError
 from lib.evaluation import ablation_tables, answer_tables
 from lib.evaluation.profile_parts import parts_of_profile
-from lib.figures.tables import triples
+from lib.figures.tables import intervals_of
 from lib.files.atomic import read_yaml
 from lib.measurement import network_tables
 from lib.measurement.run import measure
@@ -90,7 +90,7 @@ def as_rows(table: pd.DataFrame) -> list[SimpleNamespace]:
     """
     collected = []
     for row in table.to_dict("records"):
-        for name, *ends in triples(list(table)):
+        for name, *ends in intervals_of(list(table)):
             low, high = (row[end] for end in ends)
             row[name] = Estimate(row[name], low, high, 0)
         collected.append(SimpleNamespace(**row))

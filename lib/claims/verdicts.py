@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError, computed_field
 
 from lib import paths
 from lib.errors import InputError
-from lib.figures.tables import csv_of, still_says
+from lib.figures.tables import csv_of, shows_same
 from lib.files.atomic import write_atomically
 from lib.paths import relative_path
 from lib.profiles import Profile
@@ -222,7 +222,7 @@ def write_verdicts(profile: Profile, verdicts: Sequence[Verdict]) -> Path:
     stored = _shipped_file(profile.name)
     table = stored.with_name("verdicts.csv")
     csv = csv_of(verdict_table(verdicts))
-    if stored.is_file() and not still_says(table, csv):
+    if stored.is_file() and not shows_same(table, csv):
         write_atomically(stored, content)
         write_atomically(table, csv.encode())
     return path

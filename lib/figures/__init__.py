@@ -1,14 +1,14 @@
-"""Show pictures, tables and sentences in a notebook, without network and model.
+"""Show pictures, tables and sentences in a notebook; no model is needed.
 
     figure, axes = figures.grid(2)  # a cell draws on axes,
-    figures.keep(run, "fig09", figure, table)  # and saves the figure with its numbers
+    figures.keep(run, "fig09", figure, table)  # saves the figure and its numbers
 
-    drawing   axes, styles of series, curves of a head, estimates with intervals; the
-              legend of a figure, and how it is saved and shown
-    tables    tables in few digits, and files that change only if a reader sees it;
-              sentences
+    drawing   axes, styles of series, curves of a head, estimates with intervals;
+              `keep` adds the legend, saves the figure and shows it
+    tables    tables rounded for readers, sentences, and the comparison that decides
+              whether a stored table is written again
     panels    the panels of single figures
-    close_up  one prompt close up, as coloured tokens and curves
+    close_up  one prompt in detail, as coloured tokens and curves
 
 Captions are in data/figures.yaml; the style is in paper.mplstyle.
 """

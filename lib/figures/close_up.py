@@ -1,4 +1,4 @@
-"""Draw one prompt close up: its tokens coloured by received attention, the curves of a
+"""Draw one prompt in detail: its tokens coloured by received attention, the curves of a
 head, and λ of every head.
 """
 
@@ -9,22 +9,22 @@ from IPython.display import HTML
 
 from lib.figures.drawing import NO_CHANGE, grid
 
-# Axes end above the first curve, and at a λ that few heads exceed. They stay fixed
-# while somebody types.
+# The axes depend only on the curve without a filler, and on a λ that few heads exceed,
+# so that they stay the same while somebody types another filler.
 SPACE_ABOVE = 1.15
 HIGHEST_LAMBDA = 1.6
-SPREAD = 0.3  # of a layer's dots to either side
+SPREAD = 0.3  # of a layer's dots to either side, in layers
 BEFORE_AND_AFTER = ("#0072B2", "#D55E00")  # as for none and mless in every figure
 
 
 def coloured(tokens, inserted, weights):
-    """Return the tokens of a prompt as HTML, coloured by their weights (T,), where 1 is
-    darkest and NaN has no colour. The tokens of the slice `inserted` are underlined.
+    """Return the tokens of a prompt as HTML, coloured by their weights (T,): 1 is
+    darkest, NaN has no colour. The tokens of the slice `inserted` are underlined.
     """
     spans = []
-    for place, (token, weight) in enumerate(zip(tokens, weights, strict=True)):
+    for index, (token, weight) in enumerate(zip(tokens, weights, strict=True)):
         shade = np.nan_to_num(np.clip(weight, 0, 1))
-        line = "underline" if place in range(inserted.start, inserted.stop) else "none"
+        line = "underline" if index in range(inserted.start, inserted.stop) else "none"
         style = f"background: rgb(232 131 58 / {shade:.2f}); text-decoration: {line}"
         text = html.escape(token.replace("\n", "↵\n"))
         spans.append(f'<span style="{style}">{text}</span>')
@@ -35,8 +35,9 @@ def close_up(curves, inserted, ratios, chosen):
     """Return a figure of one prompt: the received attention in the chosen (layer,
     head), and λ (L, H) of every head.
 
-    curves: received attention (T,) by name, NaN where undefined, with the slice
-    `inserted`. The first curve decides where the axis ends.
+    curves: received attention (T,) by name, NaN where undefined; the first curve
+    decides where the axis ends. inserted: the slice of the filler's tokens, which is
+    shaded.
     """
     figure, (ax, of_heads) = grid(2, height=2.4, width_ratios=(3, 2))
     _draw_heads(of_heads, ratios, chosen)
@@ -61,11 +62,11 @@ def _draw_heads(ax, ratios, chosen):
     layer, head = chosen
     _, heads = ratios.shape
     offsets = np.linspace(-SPREAD, SPREAD, heads) if heads > 1 else np.zeros(1)
-    places = layers[:, None] + offsets
-    ring = places[layer - 1, head - 1], ratios[layer - 1, head - 1]
+    x = layers[:, None] + offsets
+    ring = x[layer - 1, head - 1], ratios[layer - 1, head - 1]
     ax.set_title("All heads (in a ring: the one at the left)")
     ax.axhline(1, **NO_CHANGE)
-    ax.plot(places, ratios, "o", color=BEFORE_AND_AFTER[1], markersize=3)
+    ax.plot(x, ratios, "o", color=BEFORE_AND_AFTER[1], markersize=3)
     ax.plot(*ring, "ko", markersize=7, fillstyle="none")
     highest = max(HIGHEST_LAMBDA, 1.05 * ratios.max())
     ax.set(

@@ -8,19 +8,19 @@ from matplotlib.colors import LogNorm
 
 from lib.figures.drawing import NO_CHANGE, intervals, mark_insertion, tell_apart
 
-HIGHEST_RATIO = 2  # a triangle marks a higher one
-LAMBDAS = [0.5, 0.7, 1, 1.4, 2]  # ticks of the scale of colours
-GROUP_WIDTH = 0.81  # of a model's bars, where models are 1 apart
-NARROW = 9  # letters in a line below a group of bars
-FOOT = 1.5  # %, where a bar's number is written
-CLAIM_WIDTH, MODEL_WIDTH = 104, 10  # letters in a line of a claim and of a model's name
+HIGHEST_RATIO = 2  # end of the axis; triangles mark higher ratios
+LAMBDAS = [0.5, 0.7, 1, 1.4, 2]  # ticks of the colour scale
+GROUP_WIDTH = 0.81  # of a model's bars together, in units of the distance of models
+LABEL_WIDTH = 9  # characters per line of the label below a group of bars
+NUMBER_HEIGHT = 1.5  # %, at which a bar's number is written
+CLAIM_WIDTH, MODEL_WIDTH = 104, 10  # characters per line of a claim, of a model's name
 
 
 def ratio_curve(ax, head):
-    """Draw what each original token receives with the slashes, divided by what it
-    receives without.
+    """Draw the attention that each original token receives with the slashes, divided by
+    what it receives without.
 
-    head: the rows of one head of `head_curves.received_by_token`.
+    head: the rows of one panel of `head_curves.received_by_token`.
     """
     received = head[head.part != "inserted"].set_index("condition").received
     ratios = received["mless"].to_numpy() / received["none"].to_numpy()
@@ -35,10 +35,10 @@ def ratio_curve(ax, head):
 
 
 def lambda_map(axes, models):
-    """Draw λ of every layer and head, a panel per model on one scale of colours. A dot
+    """Draw λ of every layer and head, a panel per model with one colour scale. A dot
     marks λ above 1.
 
-    models: the rows of each model of `network_tables.heads_table`.
+    models: for each panel, a model's rows of `network_tables.heads_table`.
     """
     for ax, rows in zip(axes, models, strict=True):
         wide = rows.pivot(index="layer", columns="head", values="lambda").astype(float)
@@ -69,8 +69,8 @@ def accuracy_bars(ax, both):
     looks = tell_apart(both.condition)
     for condition, rows in both.groupby("condition", sort=False):
         look = {name: looks[condition][name] for name in ("color", "label")}
-        ends = intervals(rows, "accuracy")
-        ax.bar(lefts[rows.index], rows.accuracy, step - 0.02, yerr=ends, **look)
+        lengths = intervals(rows, "accuracy")
+        ax.bar(lefts[rows.index], rows.accuracy, step - 0.02, yerr=lengths, **look)
 
     paper = both[both.source == "the paper"]
     hatched = {"fill": False, "hatch": "/////", "label": "the paper's numbers"}
@@ -78,20 +78,23 @@ def accuracy_bars(ax, both):
     for left, accuracy in zip(lefts, both.accuracy.round(1), strict=True):
         box = {"color": "white", "pad": 0.6}
         text = f"{accuracy:g}"
-        ax.text(left, FOOT, text, ha="center", fontsize="x-small", bbox=box)
+        ax.text(left, NUMBER_HEIGHT, text, ha="center", fontsize="x-small", bbox=box)
 
     middles = lefts.groupby([both.source, both.model], sort=False).mean()
-    names = [f"{fill(model, NARROW)}\n({source})" for source, model in middles.index]
+    names = [
+        f"{fill(model, LABEL_WIDTH)}\n({source})" for source, model in middles.index
+    ]
     ax.set_xticks(middles, names)
     ax.set(ylabel="Accuracy (%)", ylim=(0, 100))
     ax.grid(False, axis="x")
 
 
 def claims_matrix(ax, rows, models, marks):
-    """Draw a mark for each claim and model, and † at verdicts that are not significant
-    after Holm's correction.
+    """Draw a mark for each claim and model, and † beside verdicts that are not
+    significant after Holm's correction.
 
-    rows: model, claim, word and lost. marks: the style of each word.
+    rows: a table of verdicts with the columns model, claim, word and lost. marks: the
+    style of the mark for each word.
     """
     sentences = list(dict.fromkeys(rows.claim))
     for row in rows.itertuples():

@@ -1,8 +1,8 @@
-"""Show tables in few digits and sentences in a notebook, and compare a table with its
-file as a reader would.
+"""Show rounded tables and sentences in a notebook, and decide whether a stored table
+shows the same as a new one.
 
-Processors round differently: the same run on another machine differs in the sixth
-digit, and no file should be rewritten because of that.
+Processors round differently, so that the same run on another machine may differ in the
+sixth digit; a stored file is not written again because of such a difference.
 """
 
 import io
@@ -17,19 +17,20 @@ from lib.models.names import resolve
 from lib.prompts.problems import describe
 from lib.statistics.rounding import decimals_of, format_interval
 
-# Relative difference that no reader sees.
-SAME = 0.01
-SAME_OF_COLUMN = 0.001
+# Differences that no reader sees: relative to the number, and to the largest number of
+# its column. They are added.
+RELATIVE_TOLERANCE = 0.01
+COLUMN_TOLERANCE = 0.001
 P_VALUE = re.compile(r"(.*[._])?p(_value|_holm)?")
-SMALLEST_SHOWN_P = 1e-3  # a smaller p-value is printed as less than this
-MOST_ROWS = 20  # of a table that is shown unfolded
+SMALLEST_SHOWN_P = 1e-3  # smaller p-values are printed as "< 0.001"
+MAX_UNFOLDED_ROWS = 20  # longer tables are shown folded
 SIGNED = ("effect", "against others")  # differences, which are printed with a sign
-# What a condition begins with, and its word in tables.
-WORDS = {r"^mless\b": "slashes", r"^mful\b": "he", r"^random\b": "sentence"}
+# By the beginning of a condition: the word for it in tables.
+CONDITION_WORDS = {r"^mless\b": "slashes", r"^mful\b": "he", r"^random\b": "sentence"}
 LOW = re.compile(r"(?<![^\W_])low(?![^\W_])")  # part of the name of a lower bound
 
-# Otherwise the length of a number would decide where a line breaks, and rows and
-# columns would be omitted.
+# Without these options, pandas would omit rows and columns, and the length of a number
+# would decide where lines break.
 pd.set_option("display.width", 1000)
 pd.set_option("display.max_columns", None)
 pd.set_option("display.max_colwidth", None)
@@ -37,7 +38,7 @@ pd.set_option("display.max_rows", None)
 
 
 class FoldedTable:
-    """A long table that a reader can unfold in a notebook."""
+    """A long table that a notebook shows folded, and a reader can unfold."""
 
     def __init__(self, table):
         self.table = table
@@ -55,7 +56,8 @@ def show(table, columns=None, digits=2):
 
     The first column is the index, printed once for repeated values; missing values are
     empty. A p-value has three decimals. An estimate and its bounds become one column. A
-    table with more than MOST_ROWS rows is folded, and one without rows is not shown.
+    table with more than MAX_UNFOLDED_ROWS rows is folded; for one without rows the
+    result is None.
     """
     if table.empty:
         return None
@@ -63,7 +65,7 @@ def show(table, columns=None, digits=2):
     shown = shown.reset_index(drop=True)
 
     # An estimate and its two bounds become one column of texts.
-    for name, low, high in triples(shown.columns):
+    for name, low, high in intervals_of(shown.columns):
         sign = "+" if name in SIGNED else ""
         ends = zip(shown[name], shown.pop(low), shown.pop(high), strict=True)
         shown[name] = _intervals(list(ends), sign)
@@ -79,23 +81,26 @@ def show(table, columns=None, digits=2):
 
     first = shown.pop(shown.columns[0])
     shown = shown.set_index(first.where(first != first.shift(), ""))
-    return FoldedTable(shown) if len(shown) > MOST_ROWS else shown
+    return FoldedTable(shown) if len(shown) > MAX_UNFOLDED_ROWS else shown
 
 
 def _intervals(rows, sign):
-    """Return (estimate, low, high) rows as texts with the decimals that are usual among
-    them; a missing estimate is empty.
+    """Return rows (estimate, low, high) as texts with the median number of decimals; ""
+    for a missing estimate.
     """
     known = [row for row in rows if not pd.isna(row[0])]
     decimals = [decimals_of(low, high, sign) for _, low, high in known]
     usual = statistics.median_low(decimals) if decimals else None
     return [
-        "" if pd.isna(row[0]) else format_interval(*row, sign, usual) for row in rows
+        "" if pd.isna(estimate) else format_interval(estimate, low, high, sign, usual)
+        for estimate, low, high in rows
     ]
 
 
-def triples(names):
-    """Return (estimate, low, high) for each column that two bounds follow."""
+def intervals_of(names):
+    """Return the names (estimate, low, high) of each column that is followed by two
+    columns with the bounds of its interval.
+    """
     following = zip(names, names[1:], names[2:], strict=False)
     return [
         (name, low, high)
@@ -104,38 +109,38 @@ def triples(names):
     ]
 
 
-def _cell(name, value, places):
-    """Return a missing value as nothing, and a fraction with the decimals of its
-    column.
+def _cell(name, value, digits):
+    """Return a value of the column `name` as it is printed: a float with `digits`
+    decimals, a p-value with three, a missing value as "".
     """
     if pd.isna(value):
         return ""
     if P_VALUE.fullmatch(name):
         return f"< {SMALLEST_SHOWN_P}" if value < SMALLEST_SHOWN_P else f"{value:.3f}"
-    return f"{value:z.{places}f}" if isinstance(value, float) else value
+    return f"{value:z.{digits}f}" if isinstance(value, float) else value
 
 
 def in_words(table):
-    """Return a table that names the conditions as the legends of figures do, such as
-    slashes:25 for mless:25. A table without rows may lack the column.
+    """Return a table with its conditions named as in the legends of figures, such as
+    slashes:25 for mless:25. A table without rows is returned unchanged.
     """
     if table.empty:
         return table
-    return table.assign(condition=table.condition.replace(WORDS, regex=True))
+    return table.assign(condition=table.condition.replace(CONDITION_WORDS, regex=True))
 
 
 def say(*paragraphs):
-    """Show paragraphs as prose."""
+    """Show paragraphs of Markdown in a notebook."""
     display(Markdown("\n\n".join(paragraphs)))
 
 
 def quoted(text):
-    """Return a text as a Markdown block that keeps its lines."""
+    """Return a text as a Markdown code block, which keeps its lines."""
     return textwrap.indent(text, "    ")
 
 
 def settings_text(section):
-    """Return the caption that names the models and problems of a profile's section."""
+    """Return a caption with the models and problems of a profile's section."""
     models = []
     for source in map(resolve, section.models):
         revision = f" @ {source.revision[:12]}" if source.revision else ""
@@ -145,29 +150,31 @@ def settings_text(section):
 
 
 def csv_of(table):
-    """Return a table as the text of its file."""
+    """Return a table as the text of a csv file, with six significant digits."""
     return table.to_csv(index=False, float_format="%.6g", lineterminator="\n")
 
 
-def still_says(path, csv):
-    """Return whether the stored file shows the same as this text."""
+def shows_same(path, csv):
+    """Return whether a stored csv file shows the same as a csv text; False if it is
+    missing or damaged.
+    """
     try:
         old = pd.read_csv(path)
-    except (OSError, ValueError):  # not there, or damaged
+    except (OSError, ValueError):
         return False
-    return same(old, pd.read_csv(io.StringIO(csv)))
+    return looks_same(old, pd.read_csv(io.StringIO(csv)))
 
 
-def same(old, new):
+def looks_same(old, new):
     """Return whether two tables look the same to a reader.
 
-    Texts and counts have to be equal; fractions may differ by a hundredth of
-    themselves, or by a thousandth of the largest in their column. P-values are ignored.
+    Texts and counts have to be equal; other numbers may differ by a hundredth of
+    themselves plus a thousandth of the largest in their column. P-values are ignored.
     """
     names = [name for name in old if not P_VALUE.fullmatch(name)]
     if names != [name for name in new if not P_VALUE.fullmatch(name)]:
         return False
-    tolerance = {"rtol": SAME, "atol": SAME_OF_COLUMN}
+    tolerance = {"rtol": RELATIVE_TOLERANCE, "atol": COLUMN_TOLERANCE}
     try:
         for name in names:
             columns = _comparable(old[name], new[name])
@@ -178,7 +185,9 @@ def same(old, new):
 
 
 def _comparable(old, new):
-    """Return two columns divided by the old one's largest number; counts as texts."""
+    """Return two columns in the form in which they are compared: counts as texts, other
+    numbers divided by the largest one of the old column.
+    """
     kinds = {old.dtype.kind, new.dtype.kind}
     if kinds == {"i"}:
         return old.astype(str), new.astype(str)

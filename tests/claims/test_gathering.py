@@ -9,7 +9,7 @@ from evidence import answers, right
 from lib import paths
 from lib.claims import gather, judge, load_claims, verdict_table
 from lib.claims.judging import evidence_by_model
-from lib.figures.tables import csv_of, still_says
+from lib.figures.tables import csv_of, shows_same
 from lib.profiles import load_profile
 
 
@@ -17,7 +17,7 @@ def test_verdicts_on_the_families_equal_their_stored_table(tmp_path, monkeypatch
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
     verdicts = judge(load_claims(), gather(load_profile("families")))
     kept = paths.DATA / "families" / "verdicts.csv"
-    assert still_says(kept, csv_of(verdict_table(verdicts)))
+    assert shows_same(kept, csv_of(verdict_table(verdicts)))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 from artists import table
 
-from lib.figures.tables import same
+from lib.figures.tables import looks_same
 
 TABLE = table("""model,value,n,p_holm
 a,0.5,1,0.2
@@ -34,24 +34,24 @@ def test_tables_differ_only_if_a_reader_would_see_the_difference(row):
     column, number, value, is_same = row.split()[:4]
     texts = TABLE.astype(str)
     texts.loc[int(number), column] = value
-    assert same(TABLE, table(texts.to_csv(index=False))) is (is_same == "yes")
+    assert looks_same(TABLE, table(texts.to_csv(index=False))) is (is_same == "yes")
 
 
 def test_integers_are_compared_with_fractions_within_a_tolerance():
     integers = pd.DataFrame({"value": [100, 50]})
-    assert same(integers, pd.DataFrame({"value": [100.0, 50.2]}))
-    assert not same(integers, pd.DataFrame({"value": [100.0, 50.7]}))
+    assert looks_same(integers, pd.DataFrame({"value": [100.0, 50.2]}))
+    assert not looks_same(integers, pd.DataFrame({"value": [100.0, 50.7]}))
 
 
 def test_tables_with_other_rows_or_columns_differ():
-    assert not same(TABLE, TABLE[:2])
-    assert not same(TABLE, TABLE.rename(columns={"n": "N"}))
+    assert not looks_same(TABLE, TABLE[:2])
+    assert not looks_same(TABLE, TABLE.rename(columns={"n": "N"}))
     portions = TABLE.rename(columns={"n": "p_holm_of"})
-    assert same(portions, portions)
-    assert not same(portions, portions.assign(p_holm_of=1))
-    assert not same(TABLE, TABLE[["value", "model", "n"]])
+    assert looks_same(portions, portions)
+    assert not looks_same(portions, portions.assign(p_holm_of=1))
+    assert not looks_same(TABLE, TABLE[["value", "model", "n"]])
 
 
 @pytest.mark.parametrize("csv", ["x,n\na,1\n,2\n", "x,n\nTrue,1\n,2\n", "x,n\n,1\n"])
 def test_missing_values_equal_missing_values(csv):
-    assert same(table(csv), table(csv))
+    assert looks_same(table(csv), table(csv))

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from artists import table
 
-from lib.figures.tables import in_words, quoted, settings_text, show, triples
+from lib.figures.tables import in_words, intervals_of, quoted, settings_text, show
 
 # A table, the columns to show, the number of digits, and the table that is shown.
 GAPS = "model,effect,n,kind\na,0.1234,1,x\na,,,"
@@ -51,13 +51,13 @@ def test_show_rounds_numbers_and_leaves_gaps_and_repeated_values_empty(
 def test_interval_bounds_belong_to_the_estimate_before_them():
     names = ["n", "mean", "low", "high", "lowest", "highest"]
     names += ["effect", "effect_low", "effect_high", "low"]
-    assert triples(names) == [
+    assert intervals_of(names) == [
         ("mean", "low", "high"),
         ("effect", "effect_low", "effect_high"),
     ]
-    assert triples(["a", "effect_low", "accuracy_high"]) == []
+    assert intervals_of(["a", "effect_low", "accuracy_high"]) == []
     names = ["points", "low_float32", "high_float32"]
-    assert triples(names) == [tuple(names)]
+    assert intervals_of(names) == [tuple(names)]
 
 
 def test_a_table_without_rows_is_not_shown(capsys):
