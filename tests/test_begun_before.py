@@ -121,7 +121,7 @@ def test_scores_draws_and_measurements_are_found_and_nothing_is_computed(
 ):
     for module, name in (
         (run, "_completed"),
-        (solution_scores, "_scored"),
+        (solution_scores, "_rows_by_weights"),
         (networks, "run_step"),
     ):
         monkeypatch.setattr(module, name, Mock(side_effect=AssertionError))
