@@ -10,10 +10,10 @@ before the first of the following answers was drawn:
 
 - Sample: four answers to each of the project's 300 problems, two under none and two
   under mless. The number is fixed, and no answer is graded before all are drawn.
-  Changed after 396 answers were drawn, and before anybody saw a grade or a score, since
-  processors were short: the sample is that of --limit 300, 200, 150 or 100, the largest
-  whose answers are all drawn and scored when the time is up. It does not depend on what
-  the answers are. Nothing is looked at before that.
+  Changed after 396 and again after 432 answers were drawn, and before anybody saw a
+  grade or a score, since processors were short: the sample is that of --limit 300, 200,
+  150, 100 or 50, the largest whose answers are all drawn and scored when the time is
+  up. It does not depend on what the answers are. Nothing is looked at before that.
 - Right: an answer that ended before the limit of tokens and whose last number equals
   the gold answer. This model rarely writes a box, which the project's grader requires.
 - Primary: the accuracy under mless minus that under none, in points by weighting, with
@@ -80,7 +80,7 @@ from studies.keeping import RESULTS, keep, kept_draws
 from studies.weights import checks
 
 KEPT = RESULTS / "second_model"
-LIMITS = (300, 200, 150, 100)  # problems
+LIMITS = (300, 200, 150, 100, 50)  # problems
 EACH = 4  # answers to a problem
 SEED = 0
 NUMBER = re.compile(r"-?(?:\\[dt]?frac\{\d+\}\{\d+\}|\d+/\d+|\d+(?:,\d{3})*(?:\.\d+)?)")

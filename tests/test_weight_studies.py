@@ -225,7 +225,7 @@ def test_the_largest_sample_that_is_answered_completely_is_taken():
     answers = pd.DataFrame({"problem_id": np.repeat(order[:180], 4)})
     assert len(second_model.largest_sample(answers)) == 4 * 150
     assert len(second_model.largest_sample(answers.drop(index=500))) == 4 * 100
-    with pytest.raises(InputError, match="each of 100 problems"):
+    with pytest.raises(InputError, match="each of 50 problems"):
         second_model.largest_sample(answers.drop(index=20))
 
 
