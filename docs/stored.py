@@ -240,13 +240,15 @@ def solutions(treatment: str, reference: str) -> list[SimpleNamespace]:
 @functools.cache
 def contrast(treatment: str, reference: str) -> list[SimpleNamespace]:
     """Return the difference in log-likelihood of the reference solution between two
-    conditions of the ablations, one row per model: `change` in nats, and n.
+    conditions of the ablations, one row per model that has both: `change` in nats, and
+    n.
     """
     ablations = evaluation.scores(load_profile("families"), "ablations")
     pairs = {treatment: (treatment, reference)}
     table = ablation_tables.contrast_table(ablations, pairs)
     changed = {row.model: row for row in as_rows(table)}
-    return [changed[model] for model in models_of(about("dilution"))]
+    models = models_of(about("dilution"))
+    return [changed[model] for model in models if model in changed]
 
 
 @functools.cache

@@ -90,9 +90,9 @@ def commands():
 NO_LONGER_TRUE = {
     "accuracy-mless": "the slashes bring no significant gain in accuracy",
     "points-slashes": "the slashes bring no significant gain in accuracy",
-    "direct-slashes": "show no significant gain in any of the four models",
+    "direct-slashes": "show no significant gain in any model",
     "likelihood-gain": "make the reference solution less likely in two of the four",
-    "likelihood-layer-1": "no model gains significantly and two lose significantly",
+    "likelihood-layer-1": "no model gains significantly and two lose",
 }
 
 

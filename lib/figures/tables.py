@@ -24,7 +24,7 @@ COLUMN_TOLERANCE = 0.001
 P_VALUE = re.compile(r"(.*[._])?p(_value|_holm)?")
 SMALLEST_SHOWN_P = 1e-3  # smaller p-values are printed as "< 0.001"
 MAX_UNFOLDED_ROWS = 20  # longer tables are shown folded
-SIGNED = ("effect", "against others")  # differences, which are printed with a sign
+SIGNED = ("effect", "change", "points", "against others")  # differences: with a sign
 # By the beginning of a condition: the word for it in tables.
 CONDITION_WORDS = {r"^mless\b": "slashes", r"^mful\b": "he", r"^random\b": "sentence"}
 LOW = re.compile(r"(?<![^\W_])low(?![^\W_])")  # part of the name of a lower bound
