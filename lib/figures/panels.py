@@ -90,7 +90,7 @@ def accuracy_bars(ax, both):
 
 
 def claims_matrix(ax, rows, models, marks):
-    """Draw a mark for each claim and model, and † beside verdicts that are not
+    """Draw a mark for each claim and model, and † next to verdicts that are not
     significant after Holm's correction.
 
     rows: a table of verdicts with the columns model, claim, word and lost. marks: the
