@@ -1,10 +1,10 @@
-"""Set the address under which this copy is published, wherever it is named.
+"""Set the GitHub address of this copy in every file that contains it.
 
     make address URL=https://github.com/someone/something
 
-pyproject.toml's URLs are the one place that says it. The README's badge, Binder and
-Colab links, the report and the page are written from there; CITATION.cff and the
-notebooks of Colab name it themselves.
+The README's badge, its Binder and Colab links, the report and the page take the address
+from pyproject.toml when they are written; CITATION.cff and the notebooks of Colab
+contain it themselves.
 """
 
 import re
@@ -17,11 +17,13 @@ from lib.errors import InputError
 from lib.files.atomic import write_atomically
 
 ADDRESS = re.compile(r"https://github\.com/([\w.-]+)/([\w.-]+?)(?:\.git)?/?")
-NAMING = ("pyproject.toml", "CITATION.cff", "notebooks/colab/*.ipynb")
+FILES = ("pyproject.toml", "CITATION.cff", "notebooks/colab/*.ipynb")
 
 
 def main() -> int:
-    """Set the address of the command line; 2 with one line if it is none."""
+    """Set the address given on the command line, and print the changed files; return
+    the exit code, 2 for an invalid address.
+    """
     try:
         changed = set_address(paths.ROOT, "".join(sys.argv[1:]))
     except InputError as error:
@@ -32,9 +34,10 @@ def main() -> int:
 
 
 def set_address(root: Path, url: str) -> list[str]:
-    """Write an address into the files of a copy and return those that changed.
+    """Write an address into the files of the copy at `root`, and return the paths of
+    those that changed.
 
-    Raises InputError for what is no repository's address on GitHub.
+    Raises InputError if the address is not that of a repository on GitHub.
     """
     match = ADDRESS.fullmatch(url.strip())
     if not match:
@@ -48,12 +51,12 @@ def set_address(root: Path, url: str) -> list[str]:
     after = names_of(*match.groups())
 
     changed = []
-    for pattern in NAMING:
+    for pattern in FILES:
         for path in sorted(root.glob(pattern)):
             text = path.read_text(encoding="utf-8")
             new = text
-            for name, other in zip(before, after, strict=True):
-                new = new.replace(name, other)
+            for old_name, new_name in zip(before, after, strict=True):
+                new = new.replace(old_name, new_name)
             if new != text:
                 write_atomically(path, new.encode())
                 changed.append(path.relative_to(root).as_posix())
@@ -61,7 +64,7 @@ def set_address(root: Path, url: str) -> list[str]:
 
 
 def names_of(owner: str, repository: str) -> tuple[str, str]:
-    """Return how links name a repository, and its page on GitHub Pages."""
+    """Return the names of a repository in links to GitHub and to GitHub Pages."""
     return f"{owner}/{repository}", f"{owner}.github.io/{repository}"
 
 

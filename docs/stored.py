@@ -1,6 +1,7 @@
-"""What the documents are filled from: what the repository stores, each file read once.
+"""Read the stored results with which the documents' templates are filled.
 
-Templates see every function of this module by its name.
+Templates can call every function of this module by its name. Results are those of the
+profile families, unless a function says otherwise. Each file is read once.
 """
 
 import functools
@@ -41,22 +42,24 @@ from lib.profiles import (
 from lib.prompts.conditions import Filler
 from lib.statistics.intervals import ENOUGH, POINTS
 
-# What writes a csv, by the beginning of its path.
+# The command that writes a csv, by the first folder of its path.
 WRITTEN_BY = {
     "benchmarks": "make bench",
     "studies": "python -m studies.{}",
     "figures": "make reproduce",
     "data": "make reproduce",
 }
-# What is put before an answer without reasoning, by its name in `at_once`.
-AT_ONCE = {
+# The conditions of answers without reasoning, by their names in
+# `changes_without_reasoning`.
+ANSWER_CONDITIONS = {
     "slashes": "mless",
     "slashes_at_end": "mless@end",
     "dots": "dots:50@end",
     "pauses": "pause:50@end",
     "twice": "repeat",
 }
-LONGEST_DEFAULT = 20  # characters
+MAX_DEFAULT = 20  # characters of a default that are printed
+# The models of a profile's fields, by the prefix of the fields' names.
 SECTIONS: dict[str, type[BaseModel]] = {
     "": Profile,
     "filler.": Filler,
@@ -69,7 +72,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
 
 @functools.cache
 def csv(path: str) -> pd.DataFrame:
-    """Return a csv of the repository; InputError where it cannot be read."""
+    """Return a csv file of the repository; raise InputError if it cannot be read."""
     file = paths.ROOT / path
     try:
         return pd.read_csv(file)
@@ -80,18 +83,18 @@ def csv(path: str) -> pd.DataFrame:
 
 
 def rows(path: str) -> list[SimpleNamespace]:
-    """Return the rows of a csv of the repository."""
+    """Return the rows of a csv file of the repository, as `as_rows`."""
     return as_rows(csv(path))
 
 
 def as_rows(table: pd.DataFrame) -> list[SimpleNamespace]:
-    """Return the rows of a table: a field a column, and a number that its ends follow
-    is one field, an Estimate.
+    """Return the rows of a table, with a field for each column. A number whose bounds
+    follow in the next two columns becomes an Estimate.
     """
     collected = []
     for row in table.to_dict("records"):
-        for name, *ends in intervals_of(list(table)):
-            low, high = (row[end] for end in ends)
+        for name, *bounds in intervals_of(list(table)):
+            low, high = (row[bound] for bound in bounds)
             row[name] = Estimate(row[name], low, high, 0)
         collected.append(SimpleNamespace(**row))
     return collected
@@ -99,17 +102,23 @@ def as_rows(table: pd.DataFrame) -> list[SimpleNamespace]:
 
 @functools.cache
 def verdicts(profile: str) -> list[Verdict]:
-    """Return the verdicts that the repository keeps of a profile."""
+    """Return the verdicts that the repository stores for a profile."""
     return stored_verdicts(profile)
 
 
 def about(claim: str) -> list[Verdict]:
-    """Return the verdicts on a claim that rest on enough problems of the families."""
+    """Return the verdicts on the claim with an id that rest on ENOUGH problems or
+    more.
+    """
     return verdicts_on(verdicts("families"), claim, ENOUGH)
 
 
-def taken(inserted: str, model: str | None = None) -> list[float]:
-    """Return what an insertion takes of the first layer's attention, in %."""
+def attention_taken(inserted: str, model: str | None = None) -> list[float]:
+    """Return the share of attention that an insertion receives in layer 1, in %, for
+    each model or for one.
+
+    inserted: a value of the column in mass_by_layer.csv, such as slashes.
+    """
     shares = csv("figures/families/mass_by_layer.csv")
     first = shares[(shares.layer == 1) & (shares.inserted == inserted)]
     return list(first.mass if model is None else first.mass[first.model == model])
@@ -125,15 +134,19 @@ def first_token(model: str) -> tuple[float, float]:
     return float(first.sel(condition="none")), float(first.sel(condition="mless"))
 
 
-def as_much() -> list[bool]:
-    """Return of each model whether a sentence takes as much as slashes."""
-    pairs = zip(taken("a sentence as long"), taken("slashes"), strict=True)
+def sentence_takes_as_much() -> list[bool]:
+    """Return for each model whether a sentence receives at least as much attention as
+    the slashes in layer 1.
+    """
+    pairs = zip(
+        attention_taken("a sentence as long"), attention_taken("slashes"), strict=True
+    )
     return [sentence >= slashes for sentence, slashes in pairs]
 
 
-def never_asked() -> list[Claim]:
-    """Return the paper's literal claims on accuracy that were put to the demo model
-    alone: none of the families' verdicts is on them.
+def claims_untested_on_families() -> list[Claim]:
+    """Return the literal claims on answers or likelihoods that no model of the profile
+    families has tested.
     """
     tested = {row.id for row in verdicts("families") if row.n}
     return [
@@ -145,21 +158,24 @@ def never_asked() -> list[Claim]:
     ]
 
 
-def same_untrained(claim: str) -> list[Verdict]:
+def same_in_untrained(claim: str) -> list[Verdict]:
     """Return the verdicts on a claim that untrained networks of the same shape get,
     too.
     """
+
     return [row for row in about(claim) if row.specific is False]
 
 
 @functools.cache
 def scores() -> pd.DataFrame:
-    """Return the likelihoods of the families' models."""
+    """Return the log-likelihoods of the part likelihood, a row per text."""
     return evaluation.scores(load_profile("families"))
 
 
-def accuracy_at_once() -> list[SimpleNamespace]:
-    """Return by model the accuracy in % of answers without reasoning, under none."""
+def accuracy_without_reasoning() -> list[SimpleNamespace]:
+    """Return the accuracy of answers without reasoning under `none`, in %, a row per
+    model.
+    """
     answers = evaluation.answers(load_profile("families"), "direct")
     table = answer_tables.summarise(answers)
     of_none = table[table.condition == "none"]
@@ -167,14 +183,16 @@ def accuracy_at_once() -> list[SimpleNamespace]:
 
 
 def paper_gain(rate: float) -> float:
-    """Return in points what Table 1's gain for Qwen2.5-Math-1.5B is for a model with
-    this rate of right answers in %, by its odds ratio.
+    """Return the gain in points of a model with a `rate` of right answers in %, if its
+    odds ratio is that of Qwen2.5-Math-1.5B in Table 1.
     """
     return gain_at(rate, **_paper_table("table1")["Qwen2.5-Math-1.5B"])
 
 
 def paper_gains(rate: float) -> list[float]:
-    """Return the same of each gain by slashes in Tables 1 and 5."""
+    """Return the gains in points of a model with a `rate` of right answers in %, in
+    ascending order, by the odds ratio of each model in Tables 1 and 5.
+    """
     rows = [*_paper_table("table1").values(), *_paper_table("table5").values()]
     return sorted(gain_at(rate, row["none"], row["mless"]) for row in rows)
 
@@ -184,8 +202,8 @@ def _paper_table(name: str) -> dict[str, dict[str, float]]:
 
 
 def gain_at(rate: float, none: float, mless: float) -> float:
-    """Return by how many points a rate in % grows where its odds grow as they do from
-    one rate to another.
+    """Return by how many points a rate in % grows if its odds are multiplied by the
+    ratio of the odds of `mless` to those of `none`, two other rates in %.
     """
     ratio = mless / (POINTS - mless) / (none / (POINTS - none))
     odds = ratio * rate / (POINTS - rate)
@@ -193,9 +211,9 @@ def gain_at(rate: float, none: float, mless: float) -> float:
 
 
 @functools.cache
-def by_processor() -> SimpleNamespace:
-    """Return of the sampled answers, and of their scores, how many there are, and how
-    many of them a GPU computed.
+def counts_by_processor() -> SimpleNamespace:
+    """Return the numbers of sampled answers and of their scores, and how many of each
+    were computed on a GPU.
     """
     families = load_profile("families")
     answers = evaluation.answers(families, "draws").processor
@@ -209,15 +227,18 @@ def by_processor() -> SimpleNamespace:
 
 
 @functools.cache
-def at_once() -> list[SimpleNamespace]:
-    """Return what fillers change of the gold answer without any reasoning, in nats: a
-    row per model, with an Estimate by the filler's name.
+def changes_without_reasoning() -> list[SimpleNamespace]:
+    """Return how fillers change the log-likelihood of the gold answer without
+    reasoning, in nats: a row per model, with an Estimate for each of ANSWER_CONDITIONS.
     """
     of_answers = scores()[scores().target == "answer"]
     collected = []
     for model, table in answer_tables.nat_table(of_answers).groupby("model"):
         changes = {row.condition: row for row in as_rows(table)}
-        effects = {name: changes[asked].effect for name, asked in AT_ONCE.items()}
+        effects = {
+            name: changes[condition].effect
+            for name, condition in ANSWER_CONDITIONS.items()
+        }
         collected.append(SimpleNamespace(model=model, n=changes["none"].n, **effects))
     return collected
 
@@ -253,16 +274,16 @@ def contrast(treatment: str, reference: str) -> list[SimpleNamespace]:
 
 @functools.cache
 def sinks() -> list[SimpleNamespace]:
-    """Return by model and condition what share of attention an insertion takes in the
-    later layers, in %, and how many heads it makes sinks.
+    """Return the share of attention that an insertion receives in the later layers, in
+    %, and the number of heads in which it is a sink, a row per model and condition.
     """
     measured = measure(load_profile("families"), "attention", "controls")
     return as_rows(network_tables.sinks_table(measured))
 
 
 def figures_drawn() -> Iterator[SimpleNamespace]:
-    """Yield the stored figures that data/figures.yaml lists: file, title, profile, and
-    the notebook that draws it.
+    """Yield each stored figure that data/figures.yaml lists, with its file, title,
+    profile, and the notebook that draws it.
     """
     notebooks = {path: path.read_text(encoding="utf-8") for path in paths.notebooks()}
     groups = read_yaml(paths.DATA / "figures.yaml").values()
@@ -282,7 +303,7 @@ def figures_drawn() -> Iterator[SimpleNamespace]:
 
 
 def fields() -> Iterator[tuple[str, str, str | None]]:
-    """Yield the fields of a profile: name, default, meaning."""
+    """Yield the name, default and description of each field of a profile."""
     for section, model in SECTIONS.items():
         for name, info in model.model_fields.items():
             if f"{name}." not in SECTIONS:
@@ -290,11 +311,13 @@ def fields() -> Iterator[tuple[str, str, str | None]]:
 
 
 def default_text(info: FieldInfo) -> str:
-    """Return a field's default in YAML, cut to LONGEST_DEFAULT characters."""
+    """Return a field's default as YAML, cut to MAX_DEFAULT characters; "required" if
+    it has none.
+    """
     if info.is_required():
         return "required"
     text = yaml.safe_dump(info.default, default_flow_style=True, width=1000)
     text = text.removesuffix("...\n").strip()
-    if len(text) > LONGEST_DEFAULT:
-        text = f"{text[:LONGEST_DEFAULT]}…"
+    if len(text) > MAX_DEFAULT:
+        text = f"{text[:MAX_DEFAULT]}…"
     return f"`{text}`"

@@ -2,9 +2,10 @@
 
     make readme
 
-A person writes the prose in the templates; numbers are filled in. A sentence that is
-true of today's numbers alone stands in `{% filter only_if(...) %}`, which refuses to
-write it once they no longer bear it.
+A person writes the prose in the templates; numbers are filled in. A sentence that
+depends on the results is put between `{% filter only_if(...) %}` and `{% endfilter %}`
+with the condition under which it is true. If the condition no longer holds, writing
+stops with an error that quotes the sentence.
 """
 
 import sys
@@ -23,15 +24,16 @@ from lib.report.page import addresses
 from lib.statistics.importance_weighting import MIN_MIXED_PROBLEMS
 
 TEMPLATES = Path(__file__).parent / "templates"
-SUFFIXES = (".md.j2", ".yml.j2")  # of a document; other templates are parts of several
-AT_THE_TOP = ("README.md", "codecheck.yml")
-SHORT = {
+# Templates of documents; those with other suffixes are included in several documents.
+SUFFIXES = (".md.j2", ".yml.j2")
+IN_ROOT = ("README.md", "codecheck.yml")  # the other documents are written to docs/
+SHORT_NAMES = {
     "Qwen2.5-Coder-1.5B-Instruct": "Qwen 1.5B",
     "Qwen2.5-Coder-0.5B-Instruct": "Qwen 0.5B",
     "gemma-3-270m": "Gemma 270M",
     "SmolLM2-135M-Instruct": "SmolLM 135M",
 }
-WORDS = (
+NUMBER_WORDS = (
     "none",
     "one",
     "two",
@@ -47,8 +49,8 @@ WORDS = (
 
 
 def main() -> int:
-    """Write every document, or none: 2 with one line where a number is missing, or does
-    not bear its sentence.
+    """Write every document, or none if a number is missing or a sentence is no longer
+    true; return the exit code, 2 after such an error.
     """
     try:
         texts = documents()
@@ -61,22 +63,29 @@ def main() -> int:
 
 
 def documents() -> dict[Path, str]:
-    """Return the text of every document by where it is written."""
-    pages = environment()
+    """Return the text of every document by its path.
+
+    Raises InputError that names the document.
+    """
+    templates = environment()
     texts = {}
-    for name in pages.list_templates(filter_func=lambda name: name.endswith(SUFFIXES)):
+    for name in templates.list_templates(
+        filter_func=lambda name: name.endswith(SUFFIXES)
+    ):
         document = name.removesuffix(".j2")
-        folder = paths.ROOT if document in AT_THE_TOP else paths.ROOT / "docs"
+        folder = paths.ROOT if document in IN_ROOT else paths.ROOT / "docs"
         try:
-            texts[folder / document] = pages.get_template(name).render()
+            texts[folder / document] = templates.get_template(name).render()
         except InputError as error:
             raise InputError(f"{document}: {error}") from None
     return texts
 
 
 def environment() -> jinja2.Environment:
-    """Return what fills the templates: they see what `stored` has, and the filters."""
-    pages = jinja2.Environment(
+    """Return jinja2's environment of the templates, with the functions of `stored` and
+    the filters of this module.
+    """
+    jinja = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -84,14 +93,14 @@ def environment() -> jinja2.Environment:
         keep_trailing_newline=True,
         finalize=format,  # an estimate prints itself with its interval
     )
-    pages.globals |= vars(stored) | {"addresses": addresses, "totals": totals}
-    pages.globals["MIN_MIXED_PROBLEMS"] = MIN_MIXED_PROBLEMS
-    pages.filters |= {filter_.__name__.strip("_"): filter_ for filter_ in FILTERS}
-    return pages
+    jinja.globals |= vars(stored) | {"addresses": addresses, "totals": totals}
+    jinja.globals["MIN_MIXED_PROBLEMS"] = MIN_MIXED_PROBLEMS
+    jinja.filters |= {filter_.__name__.strip("_"): filter_ for filter_ in FILTERS}
+    return jinja
 
 
 def only_if(sentence: str, holds: bool) -> str:
-    """Return a sentence; raise InputError where it is not true any more."""
+    """Return a sentence if its condition holds; otherwise raise InputError."""
     if not holds:
         text = " ".join(sentence.split())
         raise InputError(f"the stored results no longer support {text!r}: rewrite it")
@@ -99,37 +108,41 @@ def only_if(sentence: str, holds: bool) -> str:
 
 
 def words(count: int) -> str:
-    """Return a small count as a word."""
-    return WORDS[count] if count < len(WORDS) else str(count)
+    """Return a count as a word if it is at most ten, else in digits; 0 is "none"."""
+    return NUMBER_WORDS[count] if count < len(NUMBER_WORDS) else str(count)
 
 
-def digits(number: float, places: int = 0) -> str:
-    """Return a number with so many places."""
-    return f"{number:,.{places}f}"
+def digits(number: float, decimals: int = 0) -> str:
+    """Return a number with `decimals` decimals, and commas between thousands."""
+    return f"{number:,.{decimals}f}"
 
 
-def range_(values: Iterable[float], places: int = 0) -> str:
-    """Return the lowest and the highest of some numbers, as "10 to 39"."""
+def range_(values: Iterable[float], decimals: int = 0) -> str:
+    """Return the lowest and highest number, as "10 to 39", or one if both round to
+    it.
+    """
     values = list(values)
-    ends = [digits(min(values), places), digits(max(values), places)]
+    ends = [digits(min(values), decimals), digits(max(values), decimals)]
     return " to ".join(dict.fromkeys(ends))
 
 
-def signed_range(values: Iterable[float], places: int = 0) -> str:
-    """Return the lowest and the highest of some changes, with their signs."""
+def signed_range(values: Iterable[float], decimals: int = 0) -> str:
+    """Return the lowest and highest number with their signs, as "-1 to +2"."""
     values = list(values)
-    return f"{min(values):+.{places}f} to {max(values):+.{places}f}"
+    return f"{min(values):+.{decimals}f} to {max(values):+.{decimals}f}"
 
 
 def signed(estimate: object, sign: str = "+") -> str:
-    """Return an estimate with its interval, or a number, with its sign."""
+    """Return an Estimate with its interval, or a number, with signs."""
     return format(estimate, sign)
 
 
 def fill(text: str, row: SimpleNamespace | Verdict) -> str:
-    """Return a text with a row's fields, as {0.n} or {0.estimate:+} name them; {short}
-    is its model's short name, {word} a verdict with its marks: {dagger} if it is not
-    significant after Holm's correction, {untrained} if untrained networks get the same.
+    """Format a text with the fields of a row, such as {0.n} or {0.estimate:+}.
+
+    {short} is the short name of the row's model. For a Verdict, {word} is its word and
+    {dagger}, which is a mark if the verdict is not significant after Holm's correction.
+    {untrained} is a mark if untrained networks get the same verdict.
     """
     word = dagger = untrained = ""
     if isinstance(row, Verdict):
@@ -142,12 +155,14 @@ def fill(text: str, row: SimpleNamespace | Verdict) -> str:
 
 
 def lines(rows: Iterable, text: str, between: str = "\n") -> str:
-    """Return a line of a table, or of a list, for each row: see `fill`."""
+    """Return `fill(text, row)` for each row, such as the lines of a table."""
     return between.join(fill(text, row) for row in rows)
 
 
 def cells(claim: str, text: str = "{word}") -> str:
-    """Format the verdicts on a claim as cells of a table, one for each model."""
+    """Return the cells of a table with the verdicts on a claim, one for each model, as
+    formatted by `fill`.
+    """
     by_model = {row.model: row for row in stored.about(claim)}
     texts = []
     for model in models_of(stored.about("dilution")):
@@ -157,34 +172,41 @@ def cells(claim: str, text: str = "{word}") -> str:
 
 
 def where(rows: Iterable, **fields: object) -> list:
-    """Return the rows whose fields are these."""
+    """Return the rows whose fields have these values."""
     wanted = fields.items()
     return [
-        row for row in rows if all(getattr(row, name) == is_ for name, is_ in wanted)
+        row
+        for row in rows
+        if all(getattr(row, name) == value for name, value in wanted)
     ]
 
 
 def effects(rows: Iterable[Verdict], control: str = "") -> list[float]:
-    """Return the effects of verdicts, or those of one of their controls if they have
-    it.
+    """Return the effects of verdicts, or those of their control networks if `control`
+    names one of the fields control and uniform; verdicts without it are left out.
     """
-    values = [getattr(row, control) if control else row for row in rows]
-    return [one.effect for one in values if one]
+    sources = [getattr(row, control) if control else row for row in rows]
+    return [source.effect for source in sources if source]
 
 
-def holding(rows: Iterable[Verdict], number: float) -> list[Verdict]:
-    """Return the verdicts whose interval holds a number."""
+def including(rows: Iterable[Verdict], number: float) -> list[Verdict]:
+    """Return the verdicts whose interval includes a number."""
     return [row for row in rows if row.estimate.includes(number)]
 
 
-def certain(rows: Iterable[Verdict], side: str = "above") -> list[Verdict]:
-    """Return the verdicts whose whole interval lies above 0, or below."""
+def excluding_zero(rows: Iterable[Verdict], side: str = "above") -> list[Verdict]:
+    """Return the verdicts whose interval lies above 0, or below it if `side` is below.
+
+    This is significance at 5 % before Holm's correction.
+    """
     return [row for row in rows if getattr(row.estimate, f"lies_{side}")(0)]
 
 
 def gains(rows: Iterable[Verdict]) -> list[Verdict]:
-    """Return the verdicts that are a gain, also once corrected for their number."""
-    return [row for row in certain(rows) if row.survives]
+    """Return the verdicts whose interval lies above 0 and that are significant after
+    Holm's correction.
+    """
+    return [row for row in excluding_zero(rows) if row.survives]
 
 
 def supported(rows: Iterable[Verdict]) -> list[Verdict]:
@@ -193,8 +215,8 @@ def supported(rows: Iterable[Verdict]) -> list[Verdict]:
 
 
 def short(model: str) -> str:
-    """Return a model's name as a narrow table has it."""
-    return SHORT.get(model, model)
+    """Return a model's short name for narrow tables."""
+    return SHORT_NAMES.get(model, model)
 
 
 FILTERS: tuple[Callable, ...] = (
@@ -208,8 +230,8 @@ FILTERS: tuple[Callable, ...] = (
     cells,
     where,
     effects,
-    holding,
-    certain,
+    including,
+    excluding_zero,
     gains,
     supported,
     models_of,

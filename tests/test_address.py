@@ -8,7 +8,7 @@ import tomllib
 
 import pytest
 
-from docs.address import NAMING, names_of, set_address
+from docs.address import FILES, names_of, set_address
 from docs.write import documents
 from lib import paths
 from lib.errors import InputError
@@ -21,7 +21,7 @@ MINE = "https://github.com/some-one/my.copy"
 @pytest.fixture
 def copy(tmp_path):
     """A folder with copies of the files that name the address."""
-    for pattern in NAMING:
+    for pattern in FILES:
         for path in paths.ROOT.glob(pattern):
             copied = tmp_path / path.relative_to(paths.ROOT)
             copied.parent.mkdir(parents=True, exist_ok=True)
@@ -32,7 +32,7 @@ def copy(tmp_path):
 def texts(folder):
     return {
         path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8")
-        for pattern in NAMING
+        for pattern in FILES
         for path in folder.glob(pattern)
     }
 
