@@ -263,7 +263,7 @@ def test_degrees_of_freedom_are_those_of_the_whole_covariance_matrix(sizes):
     variance = weights @ covariance**2 @ weights
     problems = np.repeat(np.arange(len(sizes)), sizes)
     mean = ClusteredMean(np.zeros(len(problems)), problems)
-    assert mean.freedom == pytest.approx(expected**2 / variance, rel=1e-9)
+    assert mean.degrees_of_freedom == pytest.approx(expected**2 / variance, rel=1e-9)
 
 
 def test_the_memory_of_a_statistic_does_not_grow_with_the_square_of_the_problems():

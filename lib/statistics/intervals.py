@@ -1,11 +1,16 @@
 """Confidence intervals over problems, one method per kind of number.
 
-A mean uses Student's t. A share (each value 0 or 100) uses Clopper-Pearson. A
-difference of paired shares uses Tango's score interval, widened to include 0 unless
-McNemar's exact test rejects 0. The largest of several means is compared with its
-distribution under random selection (max-T). Problems made from one template form a
-cluster, wherever they occur. With several samples per problem, shares and differences
-are treated as means within their possible range.
+The kinds are:
+
+mean        Student's t.
+share       a proportion in percent, each value 0 or 100: Clopper-Pearson.
+difference  of paired proportions, each value -100, 0 or 100: Tango's score interval,
+            widened to include 0 unless McNemar's exact test rejects 0.
+largest     of several means: its distribution under random signs (max-T).
+
+Problems made from one template form a cluster. If a problem has several samples, its
+share or difference has other values, and has Student's interval, clipped to the
+possible range.
 """
 
 from dataclasses import dataclass
@@ -21,26 +26,26 @@ from numpy.typing import ArrayLike
 from lib.statistics.proportions import clopper_pearson, mcnemar_exact, tango_interval
 
 ALPHA = 0.05  # two-sided: half for each bound
-ENOUGH = 20  # problems; the variance of fewer with a constant value is unknown
+# The minimum number of problems for a verdict. If fewer have the same value, the
+# variance is unknown.
+ENOUGH = 20
 POINTS = 100  # shares are in percent, and differences in percentage points
-LOWEST = {"share": 0, "difference": -POINTS}  # the maximum is POINTS
+LOWEST = {"share": 0, "difference": -POINTS}  # the minimum; the maximum is POINTS
 RESAMPLES = 10_000
-SIGNS_AT_ONCE = 1 << 22  # of resamples: 32 MiB
+SIGNS_AT_ONCE = 1 << 22  # random signs in memory at once: 32 MiB
 Z_ALPHA = NormalDist().inv_cdf(0.975)  # two-sided test at 5 %
 Z_POWER = NormalDist().inv_cdf(0.8)  # power of 80 %
 
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate with the bounds of its interval and its standard error: numbers, or
-    arrays (K,).
-    """
+    """An estimate with its confidence interval: numbers, or arrays (K,)."""
 
     estimate: Any
-    low: Any  # NaN if there are too few problems
+    low: Any  # NaN, as `high`, if there are too few problems for an interval
     high: Any
-    error: Any
-    n: int  # problems
+    error: Any  # standard error
+    n: int  # number of problems
 
 
 def interval(
@@ -49,9 +54,11 @@ def interval(
     kind: str = "mean",
     alpha: float = ALPHA,
 ) -> Interval:
-    """Return the estimate of values (N,) with its confidence interval.
+    """Return the mean of values (N,), one for each problem, with its confidence
+    interval at the level 1 - alpha.
 
-    `ClusteredMean` describes the arguments, and gives intervals at several levels.
+    `ClusteredMean` describes the other arguments, and computes intervals at several
+    levels.
     """
     return ClusteredMean(values, problems, kind).interval(alpha)
 
@@ -61,6 +68,8 @@ def ratio_of_means(
 ) -> Interval:
     """Return mean(numerator) / mean(denominator) of paired values (N,), with its
     interval by the delta method, which includes the errors of both means.
+
+    problems: the problems' ids; None: all are independent.
     """
     top = np.asarray(numerator, dtype=float)
     bottom = np.asarray(denominator, dtype=float)
@@ -70,12 +79,13 @@ def ratio_of_means(
 
 
 class ClusteredMean:
-    """The mean of values (N,) over N problems, with intervals at any level in time and
-    memory linear in N.
+    """The mean of values (N,) over N problems, with intervals at any level.
 
-    `problems` are the problems' ids; None: all are independent. A mean may have K
-    columns (N, K), each with an interval; kind "largest" has C columns (N, C), of which
-    the largest mean is the estimate. Raises ValueError for no values, NaN or infinity.
+    problems: the problems' ids (N,), from which clusters follow; None: all are
+    independent. kind: see the module. A mean may have K columns (N, K), each with an
+    interval; the kind "largest" has C columns (N, C), and its estimate is the largest
+    of their means. Time and memory are linear in N. Raises ValueError for no values,
+    NaN or infinity.
     """
 
     def __init__(
@@ -92,7 +102,7 @@ class ClusteredMean:
         self.kind = kind
         self.clusters = independent if problems is None else cluster_ids(problems)
         self.sizes = np.bincount(self.clusters)
-        self.freedom = _degrees_of_freedom(self.sizes)
+        self.degrees_of_freedom = _degrees_of_freedom(self.sizes)
         self.mean, self.error, self.skew = _moments(values, self.clusters)
 
     def interval(self, alpha: float = ALPHA) -> Interval:
@@ -100,36 +110,36 @@ class ClusteredMean:
         probability alpha / 2.
         """
         n = len(self.values)
-        low, high = self._students_ends(alpha)
+        low, high = self._students_interval(alpha)
         if self.kind == "largest":
             best = self.mean.argmax()
             mean = self.mean[best]
-            by_chance = np.quantile(self._largest_by_chance, 1 - alpha / 2)
-            return Interval(mean, mean - by_chance, high.max(), self.error[best], n)
+            largest = np.quantile(self._null_distribution, 1 - alpha / 2)
+            return Interval(mean, mean - largest, high.max(), self.error[best], n)
         if self.kind in LOWEST:
-            low, high = self._ends_on_the_scale(alpha, low, high)
+            low, high = self._interval_in_range(alpha, low, high)
         return Interval(self.mean, low, high, self.error, n)
 
-    def _students_ends(self, alpha: float) -> tuple[Any, Any]:
+    def _students_interval(self, alpha: float) -> tuple[Any, Any]:
         """Return the bounds of Student's interval, extended on the side of the longer
         tail.
 
-        The extension is three times Johnson's correction (JASA 73:536), because few
-        values show less skewness than their distribution has. It never shortens the
-        interval, because chance alone produces some skewness.
+        The extension is three times Johnson's correction (JASA 73:536), because the
+        skewness of a small sample underestimates that of its distribution. The interval
+        is never shortened, because even a symmetric distribution gives skewed samples.
         """
-        t = scipy.special.stdtrit(self.freedom, 1 - alpha / 2)
+        t = scipy.special.stdtrit(self.degrees_of_freedom, 1 - alpha / 2)
         longer = 3 * self.skew * self.error * (1 + 2 * t**2) / 6
         low = self.mean - t * self.error + np.minimum(longer, 0)
         high = self.mean + t * self.error + np.maximum(longer, 0)
         return low, high
 
-    def _ends_on_the_scale(self, alpha: float, low: Any, high: Any) -> tuple[Any, Any]:
-        """Return the bounds for a share or a difference, given those of Student's
-        interval.
+    def _interval_in_range(self, alpha: float, low: Any, high: Any) -> tuple[Any, Any]:
+        """Return the bounds for a share or a difference.
 
-        Values of one answer per problem have an interval for counts. With too few
-        problems, the bounds are those of the scale.
+        low, high: the bounds of Student's interval. They are clipped to the possible
+        range, and replaced by it if they are NaN. If each problem has one answer, the
+        interval is the one for counts.
         """
         lowest = LOWEST[self.kind]
         low = np.fmax(low, lowest)
@@ -141,10 +151,9 @@ class ClusteredMean:
         return _difference(self.values, self.sizes, alpha, low, high)
 
     @cached_property
-    def _largest_by_chance(self) -> np.ndarray:
-        """The null distribution of the largest mean of C columns (RESAMPLES,).
-
-        The clusters' sums receive random signs (max-T), a block of resamples at a time.
+    def _null_distribution(self) -> np.ndarray:
+        """The distribution of the largest mean of C columns (RESAMPLES,) if no column
+        has an effect: the sums of the clusters have random signs (max-T).
         """
         sums = _cluster_sums(self.values, self.clusters)
         random = np.random.default_rng(0)
@@ -158,9 +167,10 @@ class ClusteredMean:
 
 
 def cluster_ids(problems: ArrayLike) -> np.ndarray:
-    """Return each problem's cluster (N,), counted from 0.
+    """Return the cluster of each problem (N,), as a number from 0.
 
-    The cluster is the template in the embedded set, otherwise the problem itself.
+    problems: their ids. Problems of the embedded set that are made from one template
+    form a cluster; any other problem is a cluster of its own.
     """
     names = []
     for problem in np.asarray(problems):
@@ -171,12 +181,13 @@ def cluster_ids(problems: ArrayLike) -> np.ndarray:
 
 
 def _moments(values: np.ndarray, clusters: np.ndarray) -> tuple[Any, Any, Any]:
-    """Return the mean of values (N,) or (N, K), its standard error, and its third
-    cumulant in standard errors.
+    """Return the mean of values (N,) or (N, K), its standard error, and the skewness of
+    its distribution.
 
     The standard error is cluster-robust (CR2; Bell and McCaffrey 2002, Survey
     Methodology 28:169); without clusters it is Student's. The error of constant values
-    is 0 for ENOUGH problems, and NaN for fewer or for those of a single template.
+    is 0 for at least ENOUGH problems. It is NaN, because it is unknown, for fewer, and
+    for a single cluster.
     """
     n = len(values)
     sizes = np.bincount(clusters)
@@ -184,7 +195,7 @@ def _moments(values: np.ndarray, clusters: np.ndarray) -> tuple[Any, Any, Any]:
     if len(sizes) < 2:
         return mean, np.full_like(mean, nan), np.zeros_like(mean)
 
-    # Differences by rounding do not count as variation.
+    # Differences due to rounding do not count as variation.
     constant = np.ptp(values, 0) <= 1e-12 * np.abs(values).max(0)
     deviations = np.where(constant, 0, values - mean)
     sums = _cluster_sums(deviations, clusters)
@@ -199,7 +210,8 @@ def _moments(values: np.ndarray, clusters: np.ndarray) -> tuple[Any, Any, Any]:
 
 
 def _cluster_sums(values: np.ndarray, clusters: np.ndarray) -> np.ndarray:
-    """Return the sum of the values (N,) or (N, K) in each cluster."""
+    """Return the sums of values (N,) or (N, K) in each of C clusters, (C,) or (C, K).
+    """
     sums = np.zeros((clusters.max() + 1, *values.shape[1:]))
     np.add.at(sums, clusters, values)
     return sums
@@ -232,11 +244,11 @@ def _degrees_of_freedom(sizes: np.ndarray) -> float:
 
 
 def _share(values: np.ndarray, sizes: np.ndarray, alpha: float) -> tuple[float, float]:
-    """Return the exact interval for Kish's effective sample size, as if each template
-    gave one answer.
+    """Return the exact interval, in percent, of a share in as many independent answers
+    as Kish's effective sample size for clusters of these sizes.
 
-    A count between two integers extends from the lower bound of the one to the upper
-    bound of the other.
+    For a count between two integers, the interval extends from the lower bound for the
+    smaller integer to the upper bound for the larger one.
     """
     n = len(values)
     right = int((values > 0).sum())
@@ -251,30 +263,30 @@ def _share(values: np.ndarray, sizes: np.ndarray, alpha: float) -> tuple[float, 
 def _difference(
     values: np.ndarray, sizes: np.ndarray, alpha: float, low: float, high: float
 ) -> tuple[float, float]:
-    """Return Tango's interval, widened to include the values that two other rules do
-    not reject.
+    """Return Tango's interval in percentage points, widened to include 0 unless
+    McNemar's exact test rejects it and, if there are clusters, `low` and `high`.
 
-    It includes 0 unless McNemar's exact test rejects it and, with templates, the bounds
-    of the mean.
+    low, high: the bounds of Student's interval.
     """
-    less = int((values < 0).sum())
-    more = int((values > 0).sum())
-    ends = [POINTS * end for end in tango_interval(less, more, len(values), alpha)]
-    if mcnemar_exact(less, more) > alpha:
-        ends.append(0.0)
+    losses = int((values < 0).sum())
+    gains = int((values > 0).sum())
+    bounds = [
+        POINTS * bound for bound in tango_interval(losses, gains, len(values), alpha)
+    ]
+    if mcnemar_exact(losses, gains) > alpha:
+        bounds.append(0.0)
     if len(sizes) < len(values):
-        ends += [low, high]
-    return min(ends), max(ends)
+        bounds += [low, high]
+    return min(bounds), max(bounds)
 
 
 def sample_size_for_power(distance: float, deviation: float) -> float:
-    """Return how many problems are needed for the interval to exclude a bound with 80 %
-    power.
+    """Return how many problems are needed for an interval to exclude a value with 80 %
+    power (Guenther 1981, Am. Stat. 35:243).
 
-    `distance` is the distance from the effect to the bound. NaN if it is 0, or if
-    `deviation` is unknown because there is only one problem. For a single part
-    (Guenther 1981, Am. Stat. 35:243), with a last term for Student's distribution
-    instead of the normal one.
+    distance: from the effect to the value. deviation: standard deviation of a problem.
+    The last term of the formula corrects for Student's distribution instead of the
+    normal one. NaN if the distance is 0 or the deviation is NaN.
     """
     if distance == 0 or isnan(deviation):
         return nan

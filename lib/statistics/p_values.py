@@ -1,4 +1,4 @@
-"""P-values from intervals, and their correction for multiple tests."""
+"""Compute p-values from confidence intervals, and correct them for multiple tests."""
 
 from collections.abc import Callable
 from math import sqrt
@@ -15,11 +15,13 @@ LARGEST_P = 0.99
 
 
 def smallest_level(reached: Callable[[Interval], Any], *part: Any) -> float:
-    """Return the smallest alpha for which `reached` is true of interval(*part): the
-    p-value of a statement about an interval.
+    """Return the p-value of a statement about an interval: the smallest alpha at which
+    the statement is true.
 
-    A bisection on a logarithmic scale from 1e-6 to 0.99 finds it to a relative
-    precision of a hundredth; 1 if not even 0.99 suffices.
+    reached: whether the statement is true of an interval. part: the arguments of
+    `ClusteredMean`. The p-value is found by bisection on a logarithmic scale from 1e-6
+    to 0.99, with a relative precision of a hundredth; it is 1 if the statement is not
+    even true at 0.99.
     """
     mean = ClusteredMean(*part)
     below = SMALLEST_P
@@ -36,7 +38,7 @@ def smallest_level(reached: Callable[[Interval], Any], *part: Any) -> float:
 
 
 def holm(p_values: ArrayLike) -> np.ndarray:
-    """Return Holm's adjusted p-values (M,), in the order given.
+    """Return p-values (M,) with Holm's correction, in the same order.
 
     Raises ValueError for a number that is no p-value.
     """

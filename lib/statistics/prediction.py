@@ -1,17 +1,18 @@
-"""Measure how well a number for each problem predicts whether it is solved."""
+"""Measure how well a number predicts whether a problem is solved."""
 
 import numpy as np
 
 
 def roc_values(x: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return (N,) values whose mean is the area under the ROC curve (DeLong et al.
-    1988).
+    """Return (N,) values whose mean is the area under the ROC curve, and whose standard
+    error is that of the area (DeLong et al. 1988).
 
-    The mean also has the area's standard error.
+    x: (N,) the predictor of each problem. right: (N,) bool, whether it is solved; both
+    values must occur.
     """
     wrong = ~right
-    # For each right one, the share of wrong ones below it (half for ties), and likewise
-    # for each wrong one.
+    # For each solved problem, the share of the others that are below it (half for
+    # ties), and for each of the others the share of solved ones above it.
     of_right = _below(x[right], x[wrong]) / wrong.sum()
     of_wrong = 1 - _below(x[wrong], x[right]) / right.sum()
     area = of_right.mean()
@@ -22,6 +23,6 @@ def roc_values(x: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def _below(x: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Return for each x how many of the others are below it, with half for ties."""
+    """Return for each x the number of `others` below it; ties count half."""
     ranked = np.sort(others)
     return (ranked.searchsorted(x) + ranked.searchsorted(x, "right")) / 2

@@ -1,5 +1,5 @@
-"""Exact and score intervals of a share and of a difference of paired shares, and
-McNemar's test.
+"""Compute intervals of a proportion (exact) and of a difference of paired proportions
+(score), and McNemar's exact test. Proportions are from 0 to 1.
 """
 
 from functools import lru_cache
@@ -10,20 +10,24 @@ import scipy
 
 @lru_cache(maxsize=10_000)
 def clopper_pearson(successes: int, n: int, alpha: float = 0.05) -> tuple[float, float]:
-    """Return the exact interval of a share, with a coverage of at least 1 - alpha."""
-    ends = scipy.stats.binomtest(successes, n).proportion_ci(1 - alpha, method="exact")
-    return float(ends.low), float(ends.high)
+    """Return the exact interval of a proportion of `successes` among n, with a coverage
+    of at least 1 - alpha.
+    """
+    test = scipy.stats.binomtest(successes, n)
+    bounds = test.proportion_ci(1 - alpha, method="exact")
+    return float(bounds.low), float(bounds.high)
 
 
 @lru_cache(maxsize=10_000)  # slow, and called many times with the same arguments
 def tango_interval(
     only_a: int, only_b: int, n: int, alpha: float = 0.05
 ) -> tuple[float, float]:
-    """Return the score interval of the share that only b solved minus the share that
-    only a solved.
+    """Return Tango's score interval of the proportion that b solves minus the
+    proportion that a solves, at the level 1 - alpha.
 
-    It contains all differences that the score test does not reject (Tango 1998, Stat.
-    Med. 17:891), and has a width even if no answer changes.
+    only_a, only_b: the numbers of problems, out of n, that only a or only b solved. The
+    interval contains all differences that the score test does not reject (Tango 1998,
+    Stat. Med. 17:891). It has a width even if both solve the same problems.
     """
     z = float(scipy.stats.norm.ppf(1 - alpha / 2))
     edge = 1 - 1e-9  # the score is undefined at a difference of -1 or 1
@@ -41,16 +45,16 @@ def tango_interval(
 def _tango_score(
     difference: float, only_a: int, only_b: int, n: int, target: float
 ) -> float:
-    """Return the score of a true difference minus a target; it decreases with the
-    difference.
+    """Return the score statistic of a difference minus a target; it decreases as the
+    difference grows.
 
-    The score is standard normal if the difference is the true one.
+    The statistic is standard normal if the difference is the true one.
     """
     if difference < 0:
         # The mirrored problem, so that no root below is of a negative number.
         return -_tango_score(-difference, only_b, only_a, n, -target)
-    # The maximum-likelihood share that only a solves, given the difference, is the
-    # larger root of a quadratic.
+    # The maximum-likelihood proportion that only a solves, given the difference, is the
+    # larger root of a quadratic equation.
     linear = (2 * n - only_b + only_a) * difference - only_a - only_b
     constant = -only_a * difference * (1 - difference)
     share_a = (sqrt(linear**2 - 8 * n * constant) - linear) / (4 * n)
@@ -62,9 +66,9 @@ def _tango_score(
 
 
 def mcnemar_exact(only_a: int, only_b: int) -> float:
-    """Return the two-sided exact McNemar p-value.
+    """Return the p-value of McNemar's two-sided exact test.
 
-    `only_a` and `only_b` are the problems that only a and only b solved.
+    only_a, only_b: the numbers of problems that only a or only b solved.
     """
     if only_a + only_b == 0:
         return 1.0
