@@ -1,4 +1,4 @@
-r"""Grade answers to MATH problems, by one grader for every condition.
+r"""Grade answers to MATH problems, with the same grader under every condition.
 
     grade(r"\frac{1}{2}", r"... $\boxed{0.5}$.")  # Grade(correct=True, extracted="0.5")
     grade_many(pairs)                             # of (gold, response), in their order
@@ -6,12 +6,13 @@ r"""Grade answers to MATH problems, by one grader for every condition.
 Gold answers must be LaTeX. `Grade.method` names the rule that decided; docs/running.md
 lists the answers that cannot be graded.
 
-    extraction         extracts the last closed box; a status if there is none to grade
-    worker_pool        compares answers in processes with limited time and memory
+    extraction         extracts the last closed box, or says why there is none to grade
+    worker_pool        `grade`, in processes with limited time and memory
     equality           compares two answers by typed rules, or else by `algebra`
     latex_spelling     rewrites an answer in one LaTeX spelling
-    numbers_and_units  parses numbers, units and names
-    words, lists       compare texts, and split lists, points and intervals
+    numbers_and_units  parses numbers, units and names of values
+    words              compares choices, names and other words
+    lists              splits lists, points and intervals
     algebra            compares expressions with math-verify
     authors_grader     the grader of the paper's authors
     answer_file        reads a file to grade

@@ -1,4 +1,4 @@
-"""Compare by algebra, with math-verify, two answers that no typed rule decides."""
+"""Compare two answers that no typed rule decides by algebra, with math-verify."""
 
 import logging
 import re
@@ -12,10 +12,11 @@ from sympy.logic.boolalg import Boolean
 
 from lib.grading.numbers_and_units import SEPARATORS
 
-# math-verify warns once per process that its time limits are off. They take only whole
-# seconds, need the main thread and silently end as "wrong".
+# math-verify warns once per process that its time limits are off. They are off because
+# they need the main thread and whole seconds, and grade an answer as wrong without a
+# message when time runs out.
 logging.getLogger("math_verify").setLevel(logging.ERROR)
-# Units are split off before: math-verify takes the letters of 2ab for one.
+# Units are removed before, because math-verify reads the letters of 2ab as a unit.
 _NORMAL = NormalizationConfig(basic_latex=True, malformed_operators=True, nits=True)
 BOX = [LatexExtractionConfig(boxed_match_priority=0, normalization_config=_NORMAL)]
 EPSILON = Rational(1, 10**50)  # tolerance for numbers that are not fractions
@@ -29,9 +30,10 @@ class UnreadableGold(ValueError):
 
 
 def equal_by_algebra(gold: str, answer: str) -> bool:
-    """Return whether two spelled answers are equal.
+    """Return whether two answers in the spelling of `spelled` are equal.
 
-    Raises UnreadableGold, and any exception of math-verify, including MemoryError.
+    Raises UnreadableGold if the gold answer cannot be parsed, and any exception of
+    math-verify, including MemoryError.
     """
     gold, answer = _with_distinct_letters(gold, answer)
     expected = _parsed(gold)
@@ -57,8 +59,8 @@ _LETTER = re.compile(
 
 
 def _with_distinct_letters(gold: str, answer: str) -> tuple[str, str]:
-    """Replace capitals that also occur as small letters, which math-verify does not
-    distinguish, by letters that neither answer has.
+    """Return two answers in which capitals that also occur as small letters are
+    replaced by letters that neither answer has, because math-verify ignores case.
     """
     letters = set(filter(None, _LETTER.findall(gold + " " + answer)))
     both = sorted(
@@ -77,8 +79,11 @@ def _with_distinct_letters(gold: str, answer: str) -> tuple[str, str]:
 
 
 def _parsed(answer: str) -> list:
-    """Parse an answer with exact decimals (floats are compared only to six decimals),
-    and 2(3) as a product; several inequalities are joined, and i is the imaginary unit.
+    """Return the parsed values of an answer; empty if it cannot be parsed.
+
+    Decimals are read as fractions, because math-verify compares floats only to six
+    decimals. 2(3) is a product, and i is the imaginary unit. Several inequalities are
+    joined into one value.
     """
     text = SEPARATORS.sub(",", answer)
     text = re.sub(r"((?<![_^\d])\d+|(?<=\d)\)) ?(?=\(-?\d+\))", r"\1 \\cdot ", text)
@@ -123,8 +128,8 @@ def _real_root(part) -> Expr:
 def _same(gold, answer) -> bool | None:
     """Return whether two matrices or expressions are equal; None for other types.
 
-    Used instead of math-verify, which accepts a difference of 1e-15 and reads letters
-    as words.
+    Replaces the comparison of math-verify, which accepts a difference of 1e-15 and
+    reads letters as words.
     """
     if isinstance(gold, MatrixBase) and isinstance(answer, MatrixBase):
         pairs = zip(gold.flat(), answer.flat(), strict=False)

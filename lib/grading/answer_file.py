@@ -1,4 +1,4 @@
-"""Read gold answers and responses from a JSONL file of any evaluation harness."""
+"""Read gold answers and responses from the JSONL file of an evaluation harness."""
 
 import contextlib
 import math

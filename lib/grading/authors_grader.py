@@ -4,7 +4,8 @@ Their rule takes the last `\boxed{...}` of prompt plus answer, applies the strin
 of the MATH dataset (arXiv 2103.03874), and accepts an answer that is *contained in* the
 gold answer: 1 for 12, and an empty box for anything. If an answer has no box, the box
 in the prompt is graded. With `\boxed{}` in the prompt every such answer is right; with
-the authors' own `\boxed{{}}` none is. To grade answers, see `lib.grading.grade`.
+the `\boxed{{}}` of the authors' prompts none is. This project's grader is
+`lib.grading.grade`.
 """
 
 import re
@@ -21,8 +22,8 @@ def with_doubled_braces(prompt: str) -> str:
 def is_correct_by_authors(gold: str, prompt: str, response: str) -> bool:
     """Return whether the authors' rule accepts a response.
 
-    prompt: the rule reads it, too; "" for the response alone. False for input on which
-    their code crashes.
+    prompt: the rule also searches it for a box; "" for only the response. Input on
+    which their code crashes is not accepted.
     """
     text = prompt + response
     boxes = list(re.finditer(r"\\boxed ?\{", text))
@@ -53,8 +54,8 @@ def is_exact_match(gold: str, extracted: str | None) -> bool:
 
 
 def _match(answer: str, gold: str, accept_substring: bool) -> bool:
-    """Return whether two answers are equal after the MATH string rules, or one is a
-    substring of the gold answer.
+    """Return whether an answer equals the gold answer after the MATH string rules, or
+    with `accept_substring` whether it is a part of it.
     """
     try:
         answer = _normalise(answer)

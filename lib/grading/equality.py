@@ -32,8 +32,9 @@ _OTHER_SCRIPT = re.compile(r"[\u0400-\u1fff\u3040-\ua4cf\uac00-\ud7af]")
 def compare(gold: str, answer: str) -> tuple[bool, str]:
     r"""Return whether two answers are equal, and the rule that decided.
 
-    Either side of an answer with \approx may equal the gold answer. Raises
-    UnreadableGold, and any exception of math-verify, including MemoryError.
+    Of an answer with \approx, either side may equal the gold answer. Raises
+    UnreadableGold if the gold answer cannot be parsed, and any exception of
+    math-verify, including MemoryError.
     """
     expected = _in_radians(in_digits(spelled(gold)))
     given = _in_radians(in_digits(spelled(answer)))
@@ -71,6 +72,7 @@ def _without_lead(gold: str, answer: str) -> str:
 
 
 def _decided(gold: str, answer: str) -> tuple[bool, str]:
+    """Return whether two spelled answers are equal, and the rule that decided."""
     gold, answer = _named_point(gold, answer), _named_point(answer, gold)
     gold, answer = _without_names(gold, answer)
     gold, answer = _shaped(gold, answer), _shaped(answer, gold)
@@ -102,8 +104,8 @@ _CHOSEN = re.compile(r"^C ?\( ?(\d+) ?, ?(\d+) ?\)$")
 
 
 def _without_names(gold: str, answer: str) -> tuple[str, str]:
-    """Return two answers without their names if the names agree or only one answer has
-    any: y and f(x) name the same curve, x and y do not.
+    """Return the values of two answers, without names such as `x =`, if the names agree
+    or only one answer has one; y and f(x) agree, x and y do not.
     """
     gold_name, gold_value = named(gold)
     name, value = named(answer)
@@ -117,7 +119,7 @@ def _without_names(gold: str, answer: str) -> tuple[str, str]:
 
 def _shaped(text: str, other: str) -> str:
     r"""Return a vector in the form of the other answer: a tuple becomes a row or column
-    if the other one is a matrix, and 3i - j becomes (3, -1).
+    if the other answer is a matrix, and 3i - j becomes (3, -1).
     """
     text = text.replace(r"\langle", "(").replace(r"\rangle", ")")
     if r"\basis" in text:
@@ -145,7 +147,8 @@ def _component(text: str, axis: str) -> str:
 
 
 def _same(gold: str, answer: str) -> bool | None:
-    """Return True if two answers print alike, otherwise None."""
+    """Return True if two answers have the same text apart from spaces, otherwise None.
+    """
     return True if key(gold) == key(answer) else None
 
 
@@ -159,7 +162,7 @@ def _base(gold: str, answer: str) -> bool | None:
     """
     expected = _IN_BASE.fullmatch(gold)
     given = _IN_BASE.fullmatch(answer)
-    # A digit comes first, for C_2 is a letter.
+    # Without a digit first, C_2 is a variable.
     if not expected or not expected[1][0].isdigit():
         return None
     if not (expected[2] or (given and given[2])):
@@ -212,7 +215,7 @@ def _number(gold: str, answer: str) -> bool | None:
 
 
 def _values(gold: str, answer: str) -> bool | None:
-    """Compare lists without their order, points and intervals in it, value by value."""
+    """Compare lists in any order, and points and intervals in order, value by value."""
     if _SET.search(gold + answer):
         return None
     gold_brackets, expected = split_values(gold)
@@ -239,7 +242,9 @@ _OR = re.compile(
 
 
 def _taken(value: str, left: list[str]) -> bool:
-    """Take the first equal value out of those left, and return whether there is one."""
+    """Remove the first of the values `left` that equals a value, and return whether
+    there was one.
+    """
     for index, other in enumerate(left):
         if _decided(value, other)[0]:
             del left[index]
@@ -262,8 +267,8 @@ _RULES = {
 
 
 def _for_algebra(spelled: str) -> str:
-    """Return an answer without words and units round it, a plain number as a
-    fraction: a mixed number is no product.
+    """Return an answer without the words and units around it; a plain number becomes a
+    fraction, so that a mixed number is not read as a product.
     """
     text = re.sub(r"^\\text\{[^{}\d]*\} ?(?=\S)", "", split_unit(spelled)[0])
     text = re.sub(r"(?<=\S) ?\\text\{[^{}]*\}(?: ?\^ ?\{?\d\}?)?$", "", text)

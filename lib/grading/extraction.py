@@ -1,9 +1,10 @@
 r"""Extract the answer of a response, the last closed `\boxed{...}`, and grade it if no
-comparison is needed; the method of other grades is UNDECIDED.
+comparison is needed.
 
-The grader never sees the problem. A header such as "Problem:" before any box may
-restate the problem, so it is kept; after a box it starts another problem, and the rest
-is ignored. The special tokens of a user's turn always end the answer.
+The grader does not know the problem. A header such as "Problem:" before any box may
+restate the problem, so the text after it is read. After a box, it begins another
+problem, and the rest is ignored. The special tokens of a user's turn always end the
+answer.
 """
 
 import re
@@ -56,7 +57,7 @@ _HEADER = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 _BARE_ROLE = re.compile(r"^[ \t]*(?:assistant|model|system)[ \t]*:?$", re.MULTILINE)
-_OWN_TURN = re.compile(rf"(?:\s|{_TOKEN.pattern}|assistant|model)*+")
+_TURN_START = re.compile(rf"(?:\s|{_TOKEN.pattern}|assistant|model)*+")
 
 _THOUGHTS = "think|thinking|thought|reasoning|reflection|scratchpad|seed:think"
 _THOUGHT_BEGINS = re.compile(
@@ -79,10 +80,10 @@ def read_answer(response: str) -> tuple[str | None, bool]:
 
     The time is linear in the length of the response.
     """
-    said = _without_thoughts(_unescaped(response))
-    end = _end_of_answer(said)
-    rest = _TOKEN.sub("", said[end:])
-    return last_box(said[:end]), bool(rest.strip())
+    text = _without_thoughts(_unescaped(response))
+    end = _end_of_answer(text)
+    rest = _TOKEN.sub("", text[end:])
+    return last_box(text[:end]), bool(rest.strip())
 
 
 def _unescaped(response: str) -> str:
@@ -97,49 +98,51 @@ def _unescaped(response: str) -> str:
 
 
 def _without_thoughts(response: str) -> str:
-    """Return a response without its thoughts, or unchanged if the rest has no box, as
-    when a thought never ends.
+    """Return a response without the thoughts of a reasoning model, or unchanged if the
+    rest has no box, for example because a thought never ends.
     """
     marks = [*_THOUGHT_BEGINS.finditer(response), *_THOUGHT_ENDS.finditer(response)]
     if not marks:
         return response
     marks.sort(key=lambda mark: mark.start())
-    said = []
-    at = 0  # where the text outside of thoughts began; -1: in a thought
+    parts = []
+    at = 0  # start of the text outside of thoughts; -1: inside a thought
     if marks[0].re is _THOUGHT_ENDS:
         at = -1
     for mark in marks:
         if mark.re is _THOUGHT_ENDS:
             at = mark.end() if at < 0 else at
         elif at >= 0:
-            said.append(response[at : mark.start()])
+            parts.append(response[at : mark.start()])
             at = -1
     if at >= 0:
-        said.append(response[at:])
-    answer = "".join(said)
+        parts.append(response[at:])
+    answer = "".join(parts)
     return response if last_box(answer) is None else answer
 
 
-def _end_of_answer(said: str) -> int:
+def _end_of_answer(text: str) -> int:
     """Return the index of the character at which another problem or turn begins, or the
     length of the text.
 
-    A response may begin with the special tokens of its turn, and with an empty box.
+    The special tokens with which a response begins, and empty boxes, end nothing.
     """
-    own_turn = _OWN_TURN.match(said)
-    ends = [_USER_TURN.search(said, own_turn.end() if own_turn else 0)]
-    filled = [end for begin, end in _boxes(said) if said[begin:end].strip()]
+    start = _TURN_START.match(text)
+    ends = [_USER_TURN.search(text, start.end() if start else 0)]
+    filled = [end for begin, end in _boxes(text) if text[begin:end].strip()]
     if filled:
-        behind = min(filled)
-        ends += [mark.search(said, behind) for mark in (_HEADER, _BARE_ROLE, _TOKEN)]
-    return min((match.start() for match in ends if match), default=len(said))
+        after = min(filled)
+        ends += [mark.search(text, after) for mark in (_HEADER, _BARE_ROLE, _TOKEN)]
+    return min((match.start() for match in ends if match), default=len(text))
 
 
 def last_box(text: str) -> str | None:
-    r"""Return the content of the last closed `\boxed{...}` or `\fbox{...}`, if any.
+    r"""Return the content of the last closed `\boxed{...}` or `\fbox{...}`; None if
+    there is none.
 
-    Of two nested boxes it is the inner one. A space may precede the brace, escaped
-    braces are ignored, and the braces around a number or a letter may be missing.
+    Of two nested boxes it is that of the inner one. A space may precede the brace,
+    escaped braces are ignored, and the braces around a number or a letter may be
+    missing.
     """
     begin, end = max(_boxes(text), default=(-1, -1))
     return text[begin:end] if begin >= 0 else None
@@ -161,8 +164,8 @@ def _boxes(text: str) -> Iterator[tuple[int, int]]:
 
 
 MAX_CHARACTERS = 500  # no answer of the MATH test set has more than 100
-# Methods that give the reason why an answer could not be graded; such an answer counts
-# as not correct, and its status is reported.
+# Methods that say why an answer could not be graded; such an answer counts as wrong,
+# and its status is reported.
 STATUSES = frozenset(
     {
         "unreadable-gold",
@@ -174,15 +177,16 @@ STATUSES = frozenset(
         "crash",
     }
 )
+# The method of a grade before two answers are compared.
 UNDECIDED = "math-verify"
-# A gold answer must be the LaTeX of an answer. These are none: nothing, a missing
-# value, a note to the reader, a complete solution, and a float's text, 1e - 7 in LaTeX.
+# Texts that cannot be a gold answer: no text, a missing value, a note to the reader, a
+# complete solution, and a float such as 1e-7, which is 1e - 7 in LaTeX.
 _UNREADABLE = re.compile(
     r"|[Nn]a[NnTt]|N/?A|n/a|None|null|[Tt]rue|[Ff]alse|TODO|TBD|[-?.]+|[+-]?(?:Infinity|inf)"
     r"|[+-]?\d+[eE][+-]?\d+|[Ss]ee .*|.*(?:####|<<.*>>).*|.*[A-Za-z]{2} .*\\boxed.*",
     re.DOTALL,
 )
-MOST_WORDS = 8  # outside of \text; more are a sentence
+MOST_WORDS = 8  # words outside of \text in a gold answer; more are a sentence
 
 
 @dataclass(frozen=True)
@@ -190,17 +194,18 @@ class Grade:
     """Whether a response is correct, and why."""
 
     correct: bool
-    extracted: str | None  # the content of its last box
-    method: str  # the deciding rule, "math-verify", or one of STATUSES
-    # False if the gold answer is a number and the box is an expression for it.
+    extracted: str | None  # the content of its last box; None: it has no box
+    method: str  # the rule that decided, "math-verify", or one of STATUSES
+    # False if the gold answer is a number and the box has an expression, such as 8 + 4.
     evaluated: bool = True
-    # Whether another problem or turn follows the answer, which is not graded.
+    # Whether another problem or turn follows the answer; it is not graded.
     run_on: bool = False
 
 
 def settle(gold: str, response: str) -> Grade:
-    """Return the grade of a response if it needs no comparison; otherwise the method is
-    UNDECIDED, and `lib.grading.equality.compare` decides.
+    """Return the grade of a response, if it needs no comparison.
+
+    Otherwise the method is UNDECIDED, and `lib.grading.equality.compare` has to decide.
     """
     box, run_on = read_answer(response)
     status = _status(gold, box)
@@ -209,8 +214,8 @@ def settle(gold: str, response: str) -> Grade:
 
 
 def _status(gold: str, box: str | None) -> str:
-    """Return the status of a pair that cannot be compared, "equal" for identical texts,
-    or UNDECIDED.
+    """Return the method of a pair's grade: one of STATUSES if it cannot be compared,
+    "equal" for identical texts, or UNDECIDED.
     """
     bare = re.sub(r"\\text\{[^{}]*\}", " ", gold)
     words = re.findall(r"(?<![\\a-zA-Z])[a-zA-Z]{3,}", bare)

@@ -1,6 +1,6 @@
-r"""Rewrite an answer in one LaTeX spelling, so that rules need not know the others.
+r"""Rewrite an answer in one LaTeX spelling, which the other modules compare.
 
-Gold answers must be LaTeX. Answers may also come in plain notation (`sqrt(2)`, `x**2`),
+Gold answers must be LaTeX. Other answers may be in plain notation (`sqrt(2)`, `x**2`),
 in any font, and in the layout of a page. `spelled` changes no value.
 """
 
@@ -47,7 +47,8 @@ OTHER_SCRIPTS = r"""
 ^ ?(\\text\{)? ?(?:答案)?(?:[是为选]|选[项择])? ?:? ?(?=\(?[A-Z]\)?(?:$|[^\w]))  =>  \1
 ([\u0400-\u04ff\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]+)(?![^{}]*\})  =>  \\text{\1}
 """
-# In the order in which they apply: pattern, replacement, and above them the reason.
+# Rules in the order in which they apply, PATTERN  =>  REPLACEMENT, with a comment above
+# each group. MACROS has the abbreviations in angle brackets.
 RULES = r"""
 # Markdown, quotes and the marks of a formula round the whole; currency is a unit.
 ^\s*([*_`]{1,3})(.*)\1\s*$  =>  \2
@@ -253,7 +254,7 @@ MACROS = {
 
 
 def _read(table: str) -> list[tuple[re.Pattern[str], str]]:
-    """Return the rules of a table, its macros put in."""
+    """Return the rules (pattern, replacement) of a table, with its macros replaced."""
     for name, meaning in MACROS.items():
         table = table.replace(name, meaning)
     lines = [line for line in table.splitlines() if line and line[:2] != "# "]

@@ -5,7 +5,7 @@ import re
 from lib.grading.numbers_and_units import NAMED_VALUE, SEPARATORS
 
 _BOTH_SIGNS = re.compile(r"\\pm(?![a-z])")
-MAX_VALUES = 100  # that dots may replace
+MAX_VALUES = 100  # of a list with dots
 
 
 def split_values(text: str) -> tuple[str, list[str]]:
@@ -28,12 +28,13 @@ def split_values(text: str) -> tuple[str, list[str]]:
     names = {match[1] for match in matches if match}
     if not len(names) == len(values) > 1:
         return "", values
-    # Letters of the alphabet have an order, r and \theta do not.
+    # Only letters of the alphabet are sorted: r and \theta stay in their order.
     return "=", values if any(name[0] == "\\" for name in names) else sorted(values)
 
 
 def _between_commas(text: str) -> list[str]:
-    """Return the values of a list; empty if it closes a bracket that is not open."""
+    """Return the values of a list; no values if it closes a bracket that is not open.
+    """
     depth = 0
     parts = [""]
     for token in re.findall(r"\\[a-zA-Z]+|\\.|.", text):

@@ -19,7 +19,7 @@ _DOTTED = re.compile(r"\d{1,3}(?:\.\d{3}){2,}")  # thousands in other countries
 
 
 def parse_number(spelled: str) -> Fraction | None:
-    r"""Return the exact value of a plain number, None for other answers.
+    r"""Return the exact value of a plain number; None for other answers.
 
     Plain numbers are integers with or without groups of thousands, decimals, fractions,
     mixed numbers, `a \times 10^b`, 1e-7, `0.\overline{3}` and `0.333\dots`. 0.33 is not
@@ -56,13 +56,15 @@ NAMED_VALUE = re.compile(
 
 
 def named(spelled: str) -> tuple[str, str]:
-    """Return the name of a value, "" for none, and the value."""
+    """Return the name of a value, such as x of x = 5, and the value; the name is "" if
+    there is none.
+    """
     match = NAMED_VALUE.fullmatch(spelled)
     return (key(match[1]), match[2]) if match else ("", spelled)
 
 
 def key(spelled: str) -> str:
-    """Return an answer without spaces that do not print."""
+    """Return an answer without spaces, except between digits, to compare texts."""
     return re.sub(r"(?<!\d)\s+|\s+(?!\d)", "", spelled)
 
 
@@ -97,9 +99,9 @@ _WITH_UNIT = re.compile(
 
 
 def split_unit(spelled: str) -> tuple[str, list[str]]:
-    """Return the value and its units: ("15", ["cm"]) for `15 cm^2`.
+    """Return the value and its units, without powers: ("15", ["cm"]) for `15 cm^2`.
 
-    Known units have one spelling. An answer of words alone is not split.
+    Known units have one spelling. An answer that has only words is not split.
     """
     text = spelled.strip()
     match = _WITH_UNIT.fullmatch(text)
@@ -114,7 +116,8 @@ def split_unit(spelled: str) -> tuple[str, list[str]]:
 
 
 def _unit_words(text: str) -> list[str]:
-    """Return units in one spelling; empty if the unit is left out, as in "per week"."""
+    """Return the units of a text in one spelling; none for a rate such as "per week".
+    """
     plain = text.replace(r"\text", "").lower()
     if re.match(r"\{? ?per ", plain):
         return []
@@ -142,7 +145,7 @@ def unit(gold: str, answer: str) -> bool | None:
         return None
     power, other = _POWER.search(gold), _POWER.search(answer)
     sizes = {len(expected), len(given)}
-    # What money is paid for may be left out, as any unit.
+    # The unit after "dollars per" may be missing, like any unit.
     is_whole = len(sizes) == 1 or (1 in sizes and expected[0] == "dollar")
     is_same = is_whole and all(map(_same_unit, expected, given))
     return None if is_same and not (power and other and power[1] != other[1]) else False

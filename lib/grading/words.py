@@ -1,7 +1,7 @@
 r"""Compare words (choices, names and other texts), and read the words around a number.
 
-Letters are words inside of `\text`, or where they spell real words: `p - q` is a
-formula, in which case and signs count.
+Letters are words inside `\text`, and elsewhere if they spell real words: `p - q` is a
+formula, in which upper case and signs count.
 """
 
 import re
@@ -9,15 +9,16 @@ import re
 from lib.grading.numbers_and_units import split_unit
 
 _TEXT = re.compile(r"\\text\{([^{}]*)\}")
-# Letters that no formula has side by side.
+# Letters that are no product of variables.
 _REAL_WORD = re.compile(r"(?=[a-z]*[aeiouy])[a-z]{4,}|yes|no|odd|and|or|the|an", re.I)
 _OPERATOR = re.compile(r"[-+=<>^_/*|!]")
 
 
 def choice(gold: str, answer: str) -> bool | None:
-    """Compare the letter of a multiple choice; the text of the choice may follow it.
+    """Compare the letter of a multiple choice, which the text of the choice may follow;
+    None if the gold answer is no such letter.
 
-    An answer with another letter, too, is wrong.
+    An answer that names a second letter is wrong.
     """
     letter = re.fullmatch(r"\(?([A-Z])\)?", _plain(gold))
     if not letter or gold == letter[1]:
@@ -56,7 +57,10 @@ def _plain(spelled: str) -> str:
 
 
 def _listed(spelled: str, beside: str) -> list[str] | None:
-    """Return the words of a list in alphabetical order; None if it has a formula."""
+    """Return the words of a list in alphabetical order; None if it has a formula.
+
+    beside: the other answer, by which a single letter is read as a word or a variable.
+    """
     bare = _TEXT.sub(" ", spelled)
     letters = re.findall("[A-Za-z]+", bare)
     is_formula = not all(map(_REAL_WORD.fullmatch, letters))
@@ -74,7 +78,7 @@ _COMMAND = re.compile(r"\\text\{[^{}]*\}|\\[a-zA-Z]+(?: ?\{[A-Za-z*]*\})?")
 
 
 def unread_words(gold: str) -> bool:
-    """Return whether a gold answer has words and a number outside of `\\text`, which no
+    """Return whether a gold answer has words and a number outside `\\text`, which no
     rule can read: 5 (five), Answer: 5.
     """
     bare = _COMMAND.sub(" ", split_unit(gold)[0])
@@ -106,11 +110,11 @@ def changing_words(spelled: str) -> set[str]:
 
 
 def without_words(spelled: str) -> str:
-    r"""Return an answer without its words, as of `\text{There are } 12`."""
+    r"""Return an answer without its words: 12 for `\text{There are } 12`."""
     opened = _TEXT.sub(r" \1 ", spelled)
     words = r"(?<![\\a-zA-Z{])[A-Za-z]{2,}(?![a-zA-Z(])[:.,]?"
     if re.search(rf"\d\s*(?:{words}\s*)+\d", opened):
-        return opened  # they join two numbers
+        return opened  # the words join two numbers
     return re.sub(r"\s+", " ", re.sub(words, " ", opened)).strip()
 
 
@@ -134,7 +138,7 @@ _IN_WORDS = re.compile(
 
 
 def in_digits(spelled: str) -> str:
-    r"""Return an answer with a number in words at its start in digits."""
+    r"""Return an answer whose number in words is replaced by digits: 12 for twelve."""
     match = _IN_WORDS.fullmatch(spelled)
     if match is None:
         return spelled

@@ -1,8 +1,8 @@
 """Grade answers in worker processes with limited time and memory.
 
-The kernel kills a worker that exceeds the time limit for a pair, and refuses it memory
-beyond the limit; pebble then starts another worker. Workers are spawned rather than
-forked, so that they work from any thread and with CUDA loaded.
+The kernel kills a worker that exceeds the time limit for a pair, and does not give it
+memory beyond the limit; pebble then starts another worker. Workers are spawned rather
+than forked, so that grading works in any thread and after CUDA is initialised.
 """
 
 import contextlib
@@ -30,7 +30,8 @@ _making = threading.Lock()  # one pool is created, by the first thread
 
 
 def grade(gold: str, response: str) -> Grade:
-    """Return the grade of one response, usually within milliseconds, at most SECONDS.
+    """Return the grade of one response, usually within milliseconds; a comparison ends
+    after SECONDS of processor time.
 
     Raises InputError for a value that is not a text.
     """
@@ -62,9 +63,10 @@ def _require_text(number: int, gold: object, response: object) -> None:
 
 
 def _verdicts(tasks: list[tuple], tries: int = 2) -> list[tuple[bool, str]]:
-    """Return the workers' results for pairs, in their order.
+    """Return the workers' results (correct, method) for pairs, in their order.
 
-    A pool whose idle workers were killed is broken, and another pool replaces it.
+    tasks: the arguments of `_compare`. If the pool is broken, because its idle workers
+    were killed, a new pool repeats the tasks. Raises InputError if that fails, too.
     """
     futures: list[ProcessFuture] = []
     try:
@@ -99,11 +101,13 @@ class _Worker(SpawnProcess):
 
 
 class _Workers(SpawnContext):
+    """The multiprocessing context whose processes are `_Worker`."""
+
     Process = _Worker
 
 
 def _workers() -> ProcessPool:
-    """Return the pool of this process."""
+    """Return the pool of this process, which is created on first use."""
     with _making:
         return _pool()
 
@@ -120,7 +124,9 @@ os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def _verdict(future: ProcessFuture) -> tuple[bool, str]:
-    """Return a worker's result for a pair, or "timeout" or "crash" if it ended."""
+    """Return a worker's result for a pair; False and "timeout" or "crash" if the worker
+    ended.
+    """
     try:
         return future.result()
     except ProcessExpired as error:
@@ -130,21 +136,21 @@ def _verdict(future: ProcessFuture) -> tuple[bool, str]:
 
 def _limit() -> None:
     """Limit a worker's memory, and make its algebra the same on every machine."""
-    for kind, most in ((resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_CORE, 0)):
-        # Raised if a lower limit is in force, and on systems such as macOS that refuse
-        # limits: only the time of a pair is then limited.
+    for kind, limit in ((resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_CORE, 0)):
+        # Errors mean that a lower limit is in force, or that the system does not allow
+        # limits, as macOS. Then only the time of a pair is limited.
         with contextlib.suppress(ValueError, OSError):
-            resource.setrlimit(kind, (most, most))
+            resource.setrlimit(kind, (limit, limit))
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
-    # With gmpy2 some answers abort the process.
+    # gmpy2 is switched off, because it aborts the process for some answers.
     os.environ |= {"SYMPY_GROUND_TYPES": "python", "MPMATH_NOGMPY": "1"}
 
 
 def _compare(seconds: float, gold: str, answer: str) -> tuple[bool, str]:
-    """Return the result of `compare` for a pair, or the status of a failure.
+    """Return the result of `compare` for a pair, or False and the status of a failure.
 
-    seconds: of processor time, so that no grade depends on the load. The kernel kills a
-    worker that exceeds it.
+    seconds: of processor time, so that no grade depends on the load of the machine. The
+    kernel kills a worker that exceeds it.
     """
     # Imported in the worker, under its memory limit, and before the time starts.
     from lib.grading.algebra import UnreadableGold
