@@ -6,24 +6,25 @@ claims of *Meaningless Tokens, Meaningful Gains* (arXiv 2510.01032).
 >>> prompt = prompts.build_prompt(demo.tokenizer, "What is $3 + 4$?", "mless")
 >>> attention.received_attention(demo.model, prompt.input_ids).shape
 
-The package has two halves. The first is an instrument, which works with any model of
-transformers and any problems, and does not depend on the paper's claims:
+The package has two halves. The first half measures language models, and does not depend
+on the paper's claims. It works with decoders of transformers (lib.attention.check
+refuses those whose attention it cannot reproduce) and with problems of any source:
 
 - models: resolving a model's name; finding, converting and loading its weights.
-- prompts: problems, the text inserted into them, and the layers that see it.
-- attention: computing attention, with tokens hidden from layers; received attention.
-- arm: the redistribution of activations.
-- generation: writing answers in batches, with vLLM or in workers.
+- prompts: problems, the text inserted into them, and the layers that attend to it.
+- attention: received attention, and hiding tokens in some layers.
+- arm: ARM, the Activation Redistribution Module of the paper.
+- generation: answering prompts in batches, with transformers or vLLM, also in workers.
 - grading: whether an answer is right.
-- statistics: intervals, tests and other numbers over problems.
-- files, paths: the locations of files, and reading and writing them, also row by row.
+- statistics: intervals, tests and importance weighting, over problems.
+- files, paths: reading and writing files, also row by row, and their locations.
 - errors, progress: messages for a user's mistakes, and progress bars.
 
-The second is the reproduction, which asks the questions of one paper, in this order:
+The second half reproduces the paper, in this order:
 
 - profiles: the settings that a user can choose, in a profile or on the command line.
-- measurement: measuring a network over all problems and models.
-- evaluation: answers and likelihoods, their storage, and tables of them.
+- measurement: attention and activations over all problems and models.
+- evaluation: answers and log-likelihoods, their storage, and tables of them.
 - claims: the claims, and the rule that decides each of them.
 - figures: the appearance of figures and printed tables.
 - plan: what a run will download and compute, and how much memory it needs.
@@ -36,11 +37,11 @@ Three data structures connect them: `measured`, one Dataset per model
 Each subpackage describes its modules in its `__init__`, and CONTRIBUTING.md shows with
 an example where a change belongs.
 
-Layers and heads count from 1 wherever a person names them. Shapes use one alphabet: B
-batch, L requested layers, H heads, K key heads, T tokens, Q a block of queries, R sets
-of queries, D head width, F MLP width, N problems.
+Layers and heads count from 1, except inside the attention function. Shapes use these
+letters: B batch, L requested layers, H heads, K key heads, T tokens, Q a block of
+queries, R sets of queries, D head width, F MLP width, N problems.
 
-A subpackage imports only from the lines above its own:
+A subpackage imports only from the lines above it:
 
     errors statistics paths progress
     files attention

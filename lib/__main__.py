@@ -1,6 +1,7 @@
 """The command line: python -m lib COMMAND, with the commands in COMMANDS.
 
-A command is a function of models for its options (`lib.profiles.command_options`).
+A command is a function. The pydantic models of its parameters define its options
+(`lib.profiles.command_options`), and its docstring is its help.
 """
 
 import json
@@ -58,7 +59,8 @@ def reproduce(overrides: Overrides, options: NotebookOptions) -> None:
             f"--fresh deletes all of {profile.results}, and --only computes a part of"
             " it: leave one of them out, or give a new --name"
         )
-    # Imports plotting libraries, for which a refusal need not wait.
+    # Imported only now, because plotting libraries take long to import and the checks
+    # above do not need them.
     from lib import reproduce
 
     reproduce.reproduce(profile, notebooks, options.fresh)
@@ -85,7 +87,7 @@ def fetch(overrides: Overrides) -> None:
 
     for line in downloads(make_plan(profile)):  # this downloads the problems
         print(line, flush=True)
-    print("everything is here: HF_HUB_OFFLINE=1 works from now on")
+    print("all weights and problems are on this disk: HF_HUB_OFFLINE=1 works now")
 
 
 def claims(overrides: Overrides) -> None:
@@ -101,9 +103,9 @@ def _judge(profile: Profile) -> None:
 
     if not profile.all_shipped:
         print(
-            f"what {paths.relative_path(profile.results)} lacks is measured first:"
-            f" python -m lib plan {profile.options} says how much; --profile families"
-            " judges stored numbers alone",
+            f"results that {paths.relative_path(profile.results)} lacks are computed"
+            f" first: `python -m lib plan {profile.options}` shows how much;"
+            " --profile families judges only stored results",
             file=sys.stderr,
         )
     verdicts = judge(load_claims(), gather(profile))
@@ -113,7 +115,9 @@ def _judge(profile: Profile) -> None:
 
 
 def _checked(overrides: Overrides) -> Profile:
-    """Return a profile that can run, and print the folders of an overridden one."""
+    """Return the profile with its overrides, after checking that it can run; print the
+    folders of an overridden one.
+    """
     profile = profile_with_overrides(**dict(overrides))
     check(profile)
     name = profile.name
@@ -126,7 +130,7 @@ def report(overrides: Overrides) -> None:
     """Write a profile's results as a web page, in a folder that can be published. Its
     claims are judged first, and missing results are computed.
     """
-    # Imported first, so that a missing package stops it before anything is judged.
+    # Imported first, so that a missing package is reported before anything is judged.
     from lib.report.page import write_report
 
     profile = _checked(overrides)
@@ -135,10 +139,11 @@ def report(overrides: Overrides) -> None:
 
 
 def evaluate(options: EvaluateOptions, accuracy: Accuracy) -> None:
-    """Complete and grade problems under several conditions."""
+    """Generate and grade answers to problems under several conditions."""
     shard = _shard(options.shard)
     check_accuracy(accuracy, Filler())
-    # Imports torch, for which a refusal need not wait.
+    # Imported only now, because torch takes long to import and the checks above do not
+    # need it.
     from lib.evaluation import answer_tables, run
     from lib.figures.tables import show
 
@@ -146,12 +151,12 @@ def evaluate(options: EvaluateOptions, accuracy: Accuracy) -> None:
     table = answer_tables.summarise(answers)
     if len(table):
         print(show(table, answer_tables.shown_columns(table), digits=1))
-    files = "completions*.jsonl, run.json, and summary.json once the run is whole"
+    files = "completions*.jsonl, run.json, and summary.json once all is complete"
     print(f"files: {options.out}/{files}")
 
 
 def _shard(text: str) -> tuple[int, int]:
-    """Return i and n of the text i/n; raise InputError for another text."""
+    """Return the numbers i and n of the text i/n; raise InputError for another text."""
     match = re.fullmatch(r"(\d{1,15})/(\d{1,15})", text)
     if not match or not 1 <= int(match[1]) <= int(match[2]):
         raise InputError(f"shard {text!r}: give i/n with i from 1 to n, such as 2/8")
@@ -160,7 +165,7 @@ def _shard(text: str) -> tuple[int, int]:
 
 def likelihood(options: LikelihoodOptions, likelihood: Likelihood) -> None:
     """Score reference solutions, or sampled answers, under several conditions."""
-    # Imports torch, for which a refusal need not wait.
+    # Imported only now, so that the help and errors in options need not wait for torch.
     from lib.evaluation.answer_tables import nat_table
     from lib.evaluation.sample_scores import score_draws
     from lib.evaluation.solution_scores import score_solutions
@@ -175,7 +180,8 @@ def likelihood(options: LikelihoodOptions, likelihood: Likelihood) -> None:
         if not {first, *others}.issuperset(SAMPLING_CONDITIONS):
             both = " and ".join(SAMPLING_CONDITIONS)
             raise InputError(
-                f"weights need scores under {both}: name both in --conditions"
+                f"importance weights need scores under {both}: name both in"
+                " --conditions"
             )
         draws = score_draws(likelihood, options.answers, options.out)
         table = pass_rate_table(draws, [(condition, first) for condition in others])
@@ -184,7 +190,7 @@ def likelihood(options: LikelihoodOptions, likelihood: Likelihood) -> None:
 
 
 def grade(options: GradeOptions) -> None:
-    """Grade a file of answers and responses."""
+    """Grade the responses of a file by its gold answers."""
     from lib.grading.answer_file import read_pairs
     from lib.grading.extraction import STATUSES
     from lib.grading.worker_pool import grade_many
@@ -196,9 +202,9 @@ def grade(options: GradeOptions) -> None:
         print(json.dumps(vars(verdict)))
     share = interval([POINTS * verdict.correct for verdict in grades], kind="share")
     percent = format_interval(share.estimate, share.low, share.high)
-    undecided = Counter(verdict.method for verdict in grades)
-    failed = [f"{undecided[name]} {name}" for name in sorted(STATUSES & set(undecided))]
-    counts = ", ".join([f"n = {share.n}", *failed])
+    methods = Counter(verdict.method for verdict in grades)
+    ungraded = [f"{methods[name]} {name}" for name in sorted(STATUSES & set(methods))]
+    counts = ", ".join([f"n = {share.n}", *ungraded])
     print(f"{percent} % correct, {counts}", file=sys.stderr)
 
 
@@ -226,8 +232,9 @@ def parser() -> Parser:
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit code.
 
-    The code is 0 only on success, 2 for invalid input (reported in one line), 1 for
-    failed prompts, and 130 after an interruption.
+    arguments: those of the command line; None: of this process. The exit code is 0 only
+    on success, 2 for invalid input (reported in one line), 1 if some prompts failed,
+    and 130 after an interruption.
     """
     typed = sys.argv[1:] if arguments is None else arguments
     try:
@@ -237,26 +244,26 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.flush()
         return 0
     except KeyboardInterrupt:
-        # First, because a second Ctrl-C may follow at once.
+        # Before anything else, because a second Ctrl-C may follow at once.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        kept = "what is done is kept; run the same command again to continue"
-        print(f"\ninterrupted: {kept}", file=sys.stderr)
+        advice = "finished work is stored; run the same command again to continue"
+        print(f"\ninterrupted: {advice}", file=sys.stderr)
         return 130
     except (InputError, OSError, ModuleNotFoundError) as error:
         if "--debug" in typed:
             raise
-        return _complain(error)
+        return _report_error(error)
 
 
-def _complain(error: Exception) -> int:
-    """Report the error in one line and return the exit code."""
+def _report_error(error: Exception) -> int:
+    """Print the error in one line, and return the exit code."""
     message = str(error)
     if isinstance(error, ModuleNotFoundError):
-        lacking = NO_UNIX if error.name in UNIX else NOT_HERE
-        message = lacking.format(error.name)
+        template = NO_UNIX if error.name in UNIX else NOT_HERE
+        message = template.format(error.name)
     elif isinstance(error, OSError):
-        # Python must not try to write the rest again, and report another error, when it
-        # exits.
+        # Otherwise Python would write the rest of its output when it exits, and report
+        # another error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         if isinstance(error, BrokenPipeError):
             # `| head` closed the pipe: exit as other programs do.

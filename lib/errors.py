@@ -1,4 +1,4 @@
-"""The error for messages to a user, and the validation of user input."""
+"""The exception for mistakes of a user, and the validation of settings."""
 
 import difflib
 import importlib.util
@@ -12,13 +12,13 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
-# A setting's number has to lie between these, unless it is 0: beyond them, floats
-# overflow or underflow.
+# The magnitude of a number in settings has to be between these, unless it is 0, because
+# floats overflow or underflow beyond them.
 SMALLEST = 1e-9
 LARGEST = 10**15
 
-# Messages for pydantic's errors, by type or by the type's first word; other messages
-# are reworded.
+# Messages for pydantic's errors, by the error's type or the first word of its type. For
+# other types, pydantic's message is used.
 REASONS = {
     "string_too_short": "must not be empty",
     "string_pattern_mismatch": "must have only letters, digits, _, . and -, at most 80",
@@ -34,10 +34,10 @@ REASONS = {
 
 
 class InputError(ValueError):
-    """Input from outside that cannot be used.
+    """Raised for input of a user that cannot be used.
 
-    The message says in one line what is wrong, where, and what to do; the exit code is
-    2.
+    The message says in one line what is wrong, where, and what to do. The command line
+    prints it and ends with exit code 2.
     """
 
     def _render_traceback_(self) -> list[str]:
@@ -48,15 +48,15 @@ class InputError(ValueError):
 
 
 class PartlyDone(InputError):
-    """All possible work is done and stored, but not all that was requested.
+    """Raised at the end of a run if some of its work failed; the rest is stored.
 
-    The exit code is 1.
+    The command line ends with exit code 1.
     """
 
 
 def unusable_variable() -> str | None:
-    """Return in one line which environment variable, if any, prevents a connection to a
-    hub: a proxy, a file of certificates or a token.
+    """Return in one line which environment variable prevents a connection to the hub: a
+    proxy, a file of certificates or a token; None if there is none.
     """
     certificates = os.environ.get("SSL_CERT_FILE") or None
     try:
@@ -80,10 +80,10 @@ def unusable_variable() -> str | None:
 
 
 class Settings(BaseModel):
-    """Base of settings from outside.
+    """The base class of settings that a user can write.
 
-    Unknown fields and empty texts are refused, and nothing is converted silently ("8"
-    to 8).
+    Unknown fields, empty texts and extreme numbers are refused, and values of another
+    type are not converted: "8" is no number.
     """
 
     model_config = ConfigDict(
@@ -92,7 +92,7 @@ class Settings(BaseModel):
 
     @field_validator("*")
     @classmethod
-    def _in_reach(cls, value):
+    def _in_range(cls, value):
         is_number = isinstance(value, int | float) and value != 0
         if is_number and not SMALLEST <= abs(value) <= LARGEST:
             raise ValueError(f"must be 0 or between {SMALLEST:g} and {LARGEST:g}")
@@ -100,7 +100,9 @@ class Settings(BaseModel):
 
 
 def did_you_mean(name: str, known: Collection[str]) -> str:
-    """Return a suggestion for an unknown name, or "" if none is similar."""
+    """Return " (did you mean NAME?)" with the most similar known name, or "" if none is
+    similar.
+    """
     by_lower_case = {other.lower(): other for other in known}
     closest = difflib.get_close_matches(name.lower(), by_lower_case, n=1)
     return f" (did you mean {by_lower_case[closest[0]]}?)" if closest else ""
@@ -109,7 +111,10 @@ def did_you_mean(name: str, known: Collection[str]) -> str:
 def unknown(
     kind: str, name: str, known: Collection[str], advice: str = "choose from {}"
 ) -> InputError:
-    """Return the error for an unknown name."""
+    """Return the error for an unknown name of this kind, such as "model".
+
+    advice: the end of the message, in which {} becomes the known names.
+    """
     choices = advice.format(", ".join(known))
     return InputError(f"unknown {kind} {name!r}{did_you_mean(name, known)}: {choices}")
 
@@ -120,10 +125,11 @@ Model = TypeVar("Model", bound=BaseModel)
 def validated(
     model: type[Model], content: object, origin: str, **options: Any
 ) -> Model:
-    """Return the content as a model; the InputError names every missing or wrong field.
+    """Return the content, such as a dict, as an instance of a pydantic model.
 
-    The options are those of pydantic's `model_validate`, such as strict=False if
-    numbers may come as texts.
+    origin: the file or the options that it comes from, for the message. options: of
+    pydantic's `model_validate`, such as strict=False if numbers may be texts. Raises
+    one InputError that names every missing or wrong field.
     """
     try:
         return model.model_validate(content, **options)
@@ -134,13 +140,14 @@ def validated(
 
 
 def _fields_at_any_depth(model: type[BaseModel]) -> set[str]:
+    """Return the names of the fields of a model and of the models inside it."""
     schema = model.model_json_schema()
     parts = [schema, *schema.get("$defs", {}).values()]
     return {name for part in parts for name in part.get("properties", ())}
 
 
 def _dotted(path: Sequence[str | int]) -> str:
-    """Return the dotted path of a field; items of a list are counted from 1."""
+    """Return the path of a field as text, such as a.b (item 1).c."""
     dotted = ""
     for part in path:
         if isinstance(part, int):
@@ -151,7 +158,10 @@ def _dotted(path: Sequence[str | int]) -> str:
 
 
 def _reason(details: Mapping[str, Any], fields: Collection[str]) -> str:
-    """Return the field and the reason of one pydantic error."""
+    """Return the field and the reason of one of pydantic's errors as text.
+
+    fields: known names, for suggestions.
+    """
     field = _dotted(details["loc"])
     kind = details["type"]
     if kind == "missing":

@@ -1,6 +1,4 @@
-"""The locations of files, independent of the current folder, and their names in
-messages.
-"""
+"""Find the repository's files from any current folder, and name files in messages."""
 
 import os
 from collections.abc import Sequence
@@ -27,9 +25,9 @@ CACHE = Path(
 
 
 def notebooks(only: Sequence[str] = ()) -> list[Path]:
-    """Return the notebooks with these numbers (none given: all).
+    """Return the files of the notebooks with these numbers, such as "01"; empty: all.
 
-    Notebook 00 is not included, because it shows the reader's prompt and needs no
+    Notebook 00 is not included, because it measures a prompt of the reader and has no
     profile. Raises InputError for an unknown number.
     """
     files = sorted(NOTEBOOKS.glob("0[1-9]_*.ipynb"))
@@ -42,7 +40,7 @@ def notebooks(only: Sequence[str] = ()) -> list[Path]:
 
 
 def relative_path(path: Path) -> str:
-    """Return a file's name for messages, relative to the repository if it lies
+    """Return the path of a file for messages: relative to the repository if the file is
     inside.
     """
     return str(path).removeprefix(f"{ROOT}/")

@@ -1,4 +1,4 @@
-"""Progress bars on stderr, only for programs that switch them on.
+"""Show progress bars on stderr, if a program switches them on.
 
 progress.shown = True
 with progress.bar("layer 1", len(prompts)) as bar:
@@ -10,14 +10,17 @@ from typing import Any
 
 from tqdm import tqdm as Bar
 
-shown = False
-# In a file or a log, a bar is a line that is written every ten minutes and at the end
-# of its stage; the delay omits an empty bar. All values are in seconds.
+shown = False  # set by programs such as `python -m lib`
+# In a file or a log, a bar writes a line every ten minutes and one at its end; because
+# of the delay it writes no empty line. All values are in seconds.
 IN_A_LOG: dict[str, Any] = {"mininterval": 600, "maxinterval": 600, "delay": 1e-9}
 
 
 def bar(text: str, total: int, unit: str = "prompt", done: int = 0) -> Bar:
-    """Return a bar with counts and the time left, for use in a `with` block."""
+    """Return a progress bar with counts and the time left, for use in a `with` block.
+
+    total, done: how many units there are, and how many are done before the bar starts.
+    """
     pace: dict[str, Any] = {} if sys.stderr.isatty() else IN_A_LOG
     names = {"desc": text, "unit": unit}
     return Bar(total=total, initial=done, disable=not shown, **names, **pace)

@@ -1,7 +1,7 @@
-"""Run the notebooks end to end with papermill.
+"""Run the notebooks with papermill, after computing the results that they show.
 
-Everything that they need is computed first, with progress bars; at the end, a run
-reports the verdicts on the claims.
+Before each notebook, the parts of the profile that it needs are computed, with progress
+bars. At the end, the run prints the verdicts on the claims.
 """
 
 import os
@@ -23,15 +23,14 @@ from lib.measurement.variables import MEASURED_PARTS
 from lib.plan import downloads, make_plan, require_memory, summary
 from lib.profiles import VARIATIONS, Profile, profile_names
 
-# The evidence on which claims are judged.
+# The parts from which claims are judged.
 EVIDENCE = (
     *("attention", "controls", "activations"),
     *("main", *VARIATIONS),
     *("likelihood", "ablations"),
     *("draws", "draw_scores"),
 )
-# What has to be computed before a notebook starts: parts of measurements and answers,
-# likelihoods. A notebook that is not listed needs nothing.
+# The parts of a profile that have to be computed before a notebook starts.
 NEEDS = {
     "01_attention_maps": ("tokens", "attention"),
     "02_meaningless_effect": ("tokens", "attention", "controls"),
@@ -44,16 +43,18 @@ NEEDS = {
 }
 SHOWS_A_PROMPT = "01_attention_maps"
 SHOWS_VERDICTS = "06_claims"
-# Notebooks that show an optional section of a profile alone.
+# Notebooks that show only an optional section of a profile.
 SHOWS_SECTION = {"07_does_it_help": "likelihood", "08_why": "ablations"}
 
 
 def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
-    """Run these notebooks under `profile` and print the verdicts on the claims.
+    """Run these notebooks under `profile`, store their executed copies and figures, and
+    print the verdicts on the claims.
 
-    Finished work is reused unless `fresh`, and so are answers in the repository. The
-    requirements of the run are printed first. Raises InputError at once for everything
-    that prevents the run, and for a notebook that fails.
+    fresh: whether stored results are deleted or ignored; otherwise finished work, and
+    results in the repository, are reused. A summary of the plan is printed first.
+    Raises InputError before anything is computed if the run is impossible, and for a
+    notebook that fails.
     """
     started = time.monotonic()
     notebooks = _with_something_to_show(notebooks, profile)
@@ -85,8 +86,10 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
 
 
 def _with_something_to_show(notebooks: list[Path], profile: Profile) -> list[Path]:
-    """Return the notebooks without the one on likelihoods if the profile has no
-    likelihoods.
+    """Return the notebooks without those that show only sections which the profile does
+    not have.
+
+    Raises InputError if no notebook is left.
     """
     lacking = {
         stem: section
@@ -104,7 +107,9 @@ def _with_something_to_show(notebooks: list[Path], profile: Profile) -> list[Pat
 
 
 def _begin_results(profile: Profile, fresh: bool) -> None:
-    """Create the folder of results, which records the profile of the run."""
+    """Create the folder of results with profile.yaml, which records the settings of the
+    run; a fresh run first deletes the old folder.
+    """
     results = profile.results
     if fresh and results.exists():
         shutil.rmtree(results)
@@ -118,7 +123,7 @@ def _parts(
 ) -> dict[str, MeasuredPart | PromptPart | Part]:
     """Return all parts of a profile by name.
 
-    Without `stored`, the repository's measurements are not read.
+    stored: whether measurements that the repository has are used.
     """
     measured = {
         name: MeasuredPart(profile, name, stored=stored) for name in MEASURED_PARTS
@@ -129,7 +134,7 @@ def _parts(
 
 def _set_environment() -> None:
     """Make kernels use this environment and import this copy of the package, even if
-    they were started from another checkout.
+    another checkout is installed.
     """
     inherited = os.environ.get("PYTHONPATH")
     folders = [str(paths.ROOT), inherited] if inherited else [str(paths.ROOT)]
@@ -138,8 +143,8 @@ def _set_environment() -> None:
 
 
 def _execute(notebook: Path, profile: Profile) -> None:
-    """Run one notebook of a profile and store it in the results."""
-    # A profile that is not shipped is passed as the file that records it.
+    """Run one notebook under a profile, and store the executed copy in the results."""
+    # A profile outside data/profiles is passed as the file that records the run.
     shipped = profile.name in profile_names()
     name = profile.name if shipped else str(profile.results / "profile.yaml")
     executed = profile.results / notebook.name

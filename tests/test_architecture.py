@@ -78,7 +78,7 @@ def test_one_name_means_one_thing():
 
 
 def test_the_instrument_imports_nothing_of_the_reproduction():
-    first, second = lib.__doc__.split("The second is the reproduction")
+    first, second = lib.__doc__.split("The second half reproduces")
     named = [re.findall(r"^- ([\w, ]+):", half, re.M) for half in (first, second)]
     instrument, reproduction = (", ".join(names).split(", ") for names in named)
     assert sorted(instrument + reproduction) == sorted(SUBPACKAGES)

@@ -92,7 +92,7 @@ def test_a_profile_with_only_the_main_run_is_judged_and_reported(copy, typed):
     counted = {"dilution": 3, "accuracy-mless": 6, "length": 0}
     assert counted.items() <= numbers.items()
     assert all(name in done.out for name in numbers)
-    assert "results/tiny lacks is measured first" in done.err
+    assert "results that results/tiny lacks are computed first" in done.err
     assert "activations in 3 layers: 100%" in done.err
     assert "The paper's literal claims: " in done.out
     assert done.out.strip().endswith("results/tiny/report/index.html")

@@ -35,7 +35,7 @@ DRAWN = (
 )
 # By Ctrl-C, or by a disk that takes no more than so many bytes of a file.
 STOPPED = [
-    (None, 130, "interrupted: what is done is kept"),
+    (None, 130, "interrupted: finished work is stored"),
     (8 << 10, 2, "error: disk full at "),
 ]
 GREEDY = "--limit 24 --conditions none,arm --max-new-tokens 60 --batch-size 4"

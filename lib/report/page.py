@@ -1,10 +1,10 @@
-"""A profile's results on one HTML page that needs no network.
+"""Write a profile's results as one HTML page that needs no network.
 
-The page needs stored results alone: verdicts, the attention in one prompt, a pair of
+The page needs only stored results: verdicts, the attention in one prompt, a pair of
 answers and figures. Names of models and their answers are untrusted: jinja2 escapes
 every text, the page's code writes text and never HTML, and the page's policy allows no
-script except that code, which it identifies by its hash. The figures and notebooks in
-the page's folder are the profile's, or else the repository's.
+script except that code, which it identifies by its hash. The notebooks next to the page
+are those that the profile's run executed, or else the repository's.
 """
 
 import base64
@@ -32,8 +32,8 @@ def write_report(profile: Profile) -> Path:
     """Write results/<profile>/report, a folder that can be published unchanged, and
     return its index.html.
 
-    Raises InputError if there are no claims, if they are damaged, or if the page cannot
-    be written.
+    Raises InputError if the profile's verdicts are missing or damaged, and if the page
+    cannot be written.
     """
     verdicts = read_verdicts(profile)
     folder = profile.results / "report"
@@ -68,10 +68,10 @@ def write_report(profile: Profile) -> Path:
 
 
 def significant_changes(verdicts: Sequence[Verdict], *claims: str) -> dict[str, int]:
-    """Count the models that tested one of these claims on enough problems (`tested`),
-    and those with a significant gain (`gain`) or loss (`loss`) in one of them.
+    """Return how many models tested one of these claims on enough problems ("tested"),
+    and how many of them had a significant gain ("gain") or loss ("loss") in one.
 
-    Significant changes survive Holm's correction for the number of all verdicts.
+    A change is significant after Holm's correction for all verdicts.
     """
     tested = [row for claim in claims for row in verdicts_on(verdicts, claim, ENOUGH)]
     significant = [row for row in tested if row.survives]
@@ -82,7 +82,7 @@ def significant_changes(verdicts: Sequence[Verdict], *claims: str) -> dict[str, 
 
 
 def packed_prompts(profile: Profile) -> dict[str, str]:
-    """Return the measurements of one prompt by model, compressed and in base64."""
+    """Return, by model, the file with the measurements of one prompt, in base64."""
     return {
         model: base64.b64encode(file.read_bytes()).decode()
         for model, file in PromptPart(profile).files().items()
@@ -90,26 +90,30 @@ def packed_prompts(profile: Profile) -> dict[str, str]:
 
 
 def turned_pair(profile: Profile) -> pd.Series | None:
-    """Return the shortest pair of answers that the slashes turned right or wrong."""
+    """Return the shortest pair of answers, without and with slashes, of which only one
+    is right; None if there is no such pair.
+
+    Columns of the answer with slashes end in "_with".
+    """
     answers = parts_of_profile(profile)["main"].stored()
     first = answers[answers["sample"] == 0]
     without = first[first.condition == "none"]
     slashes = first[first.condition == "mless"]
-    of_one = ["model", "revision", "dtype", "problem_id"]
-    pairs = without.merge(slashes, on=of_one, suffixes=("", "_with"))
+    same = ["model", "revision", "dtype", "problem_id"]
+    pairs = without.merge(slashes, on=same, suffixes=("", "_with"))
     turned = pairs[pairs.correct != pairs.correct_with]
     lengths = (turned.response + turned.response_with).str.len()
     return None if turned.empty else turned.iloc[lengths.argmin()]
 
 
 def embedded(name: str) -> Markup:
-    """Return a style or script of the templates, unescaped."""
+    """Return a style sheet or script of the templates, for the page unescaped."""
     return Markup(read_text(TEMPLATE_FOLDER / name))
 
 
 def policy_hash(name: str) -> str:
-    """Return the hash by which a content security policy allows an embedded style or
-    script.
+    """Return the hash by which the page's content security policy allows an embedded
+    style sheet or script.
     """
     hashed = hashlib.sha256(embedded(name).encode()).digest()
     return f"'sha256-{base64.b64encode(hashed).decode()}'"
@@ -121,8 +125,8 @@ LOCAL_LINK = re.compile(r"(?<!!)\[([^]]*)\]\((?!https:)([^)]*)\)")
 
 
 def addresses() -> dict[str, str]:
-    """Return the addresses of the repository and its page by name; empty before `make
-    address` has set them.
+    """Return the URLs in pyproject.toml, such as Repository, by name; empty before
+    `make address` has set them.
     """
     text = read_text(paths.ROOT / "pyproject.toml")
     urls = tomllib.loads(text)["project"]["urls"]
@@ -130,8 +134,8 @@ def addresses() -> dict[str, str]:
 
 
 def publish_figures(profile: Profile, folder: Path) -> dict[str, dict]:
-    """Copy a profile's figures into the folder, and return the captions of
-    data/figures.yaml by name, in its order.
+    """Copy a profile's figures into the folder, and return their entries of
+    data/figures.yaml, with captions, by name and in that order.
     """
     if profile.figures.is_dir():
         shutil.copytree(profile.figures, folder, dirs_exist_ok=True)
@@ -145,9 +149,10 @@ def publish_notebooks(profile: Profile, folder: Path) -> list[str]:
     """Write the notebooks into the folder as HTML without scripts, and return their
     names.
 
-    A profile's executed copy has precedence over the repository's notebook.
+    A copy that the profile's run executed has precedence over the repository's
+    notebook.
     """
-    # It takes a second to import.
+    # Imported here, because this takes a second.
     from nbconvert import HTMLExporter
 
     exporter = HTMLExporter(
@@ -158,22 +163,22 @@ def publish_notebooks(profile: Profile, folder: Path) -> list[str]:
     )
     folder.mkdir(parents=True, exist_ok=True)
     names = []
-    for kept in sorted(paths.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb")):
-        executed = profile.results / kept.name
-        source = executed if executed.is_file() else kept
+    for notebook in sorted(paths.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb")):
+        executed = profile.results / notebook.name
+        source = executed if executed.is_file() else notebook
         page, _ = exporter.from_filename(str(source))
-        path = folder / f"{kept.stem}.html"
+        path = folder / f"{notebook.stem}.html"
         write_atomically(path, page.encode("utf-8", "replace"))
-        names.append(kept.stem)
+        names.append(notebook.stem)
     return names
 
 
 def report_of(profile: Profile) -> Markup:
-    """Return docs/report.md as HTML below the page's heading; nothing for a profile
-    that it does not describe.
+    """Return docs/report.md as HTML, with headings one level deeper; empty for a
+    profile that it does not describe.
 
     Its figures are those next to the page. Links to other files lead to the
-    repository's address, and become plain text if it is unknown.
+    repository's URL, and become plain text if that is unknown.
     """
     if profile.name != REPORTED:
         return Markup()
@@ -185,9 +190,10 @@ def report_of(profile: Profile) -> Markup:
     linked = rf"[\1]({files}/blob/main/docs/\2)" if files else r"\1"
     text = re.sub("^#", "##", LOCAL_LINK.sub(linked, text), flags=re.MULTILINE)
     html = markdown2html(text)
-    # The page's policy allows no style within a tag, and a header has to say something.
+    # The page's policy allows no style attribute, and a header cell must not be empty.
     html = html.replace('style="text-align:', 'align="')
     html = html.replace("<th></th>", "<td></td>")
-    # A table that scrolls sideways on a phone can be reached by keys as well.
+    # With a tabindex, tables that scroll sideways on a phone can be reached by
+    # keyboard.
     html = html.replace("<table>", '<table tabindex="0">')
     return Markup(html.replace("<p><img", '<p tabindex="0"><img'))
