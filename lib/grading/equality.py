@@ -147,8 +147,7 @@ def _component(text: str, axis: str) -> str:
 
 
 def _same(gold: str, answer: str) -> bool | None:
-    """Return True if two answers have the same text apart from spaces, otherwise None.
-    """
+    """Return True if two answers have the same text apart from spaces, else None."""
     return True if key(gold) == key(answer) else None
 
 

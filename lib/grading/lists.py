@@ -33,8 +33,7 @@ def split_values(text: str) -> tuple[str, list[str]]:
 
 
 def _between_commas(text: str) -> list[str]:
-    """Return the values of a list; no values if it closes a bracket that is not open.
-    """
+    """Return the values of a list; none if it closes a bracket that is not open."""
     depth = 0
     parts = [""]
     for token in re.findall(r"\\[a-zA-Z]+|\\.|.", text):

@@ -116,8 +116,7 @@ def split_unit(spelled: str) -> tuple[str, list[str]]:
 
 
 def _unit_words(text: str) -> list[str]:
-    """Return the units of a text in one spelling; none for a rate such as "per week".
-    """
+    """Return the units of a text in one spelling; none for a rate: "per week"."""
     plain = text.replace(r"\text", "").lower()
     if re.match(r"\{? ?per ", plain):
         return []

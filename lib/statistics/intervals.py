@@ -210,8 +210,7 @@ def _moments(values: np.ndarray, clusters: np.ndarray) -> tuple[Any, Any, Any]:
 
 
 def _cluster_sums(values: np.ndarray, clusters: np.ndarray) -> np.ndarray:
-    """Return the sums of values (N,) or (N, K) in each of C clusters, (C,) or (C, K).
-    """
+    """Return the sums (C,) or (C, K) of values (N,) or (N, K) in C clusters."""
     sums = np.zeros((clusters.max() + 1, *values.shape[1:]))
     np.add.at(sums, clusters, values)
     return sums
