@@ -36,7 +36,7 @@ from lib.evaluation.weighted_pass_rates import (
 from lib.profiles import SAMPLING_CONDITIONS, Profile, load_profile
 from lib.prompts.problems import load_problems
 from lib.statistics.importance_weighting import log_weights
-from lib.statistics.intervals import Z_ALPHA, Interval, interval
+from lib.statistics.intervals import Interval, interval
 from studies.keeping import RESULTS, keep
 
 MIXED_ENDS = ["of_mixed", "of_mixed_low", "of_mixed_high"]
@@ -114,8 +114,17 @@ def _of_all(mixed: Interval, others: Interval, share: float) -> dict[str, float]
     share.
     """
     mean = share * mixed.estimate + (1 - share) * others.estimate
-    error = np.hypot(share * mixed.error, (1 - share) * others.error)
-    ends = (mean, mean - Z_ALPHA * error, mean + Z_ALPHA * error)
+    # From both intervals, which reach further to one side (MOVER: Zou and Donner 2008,
+    # Stat. Med. 27:1693).
+    below = np.hypot(
+        share * (mixed.estimate - mixed.low),
+        (1 - share) * (others.estimate - others.low),
+    )
+    above = np.hypot(
+        share * (mixed.high - mixed.estimate),
+        (1 - share) * (others.high - others.estimate),
+    )
+    ends = (mean, mean - below, mean + above)
     row = dict(
         zip(OTHERS_ENDS, (others.estimate, others.low, others.high), strict=True)
     )
