@@ -1,4 +1,4 @@
-"""The data card of data/families against the files that it describes."""
+"""The data card of data/families describes the files that are there."""
 
 import gzip
 import json
@@ -25,7 +25,7 @@ def test_every_column_is_explained_and_none_holds_a_problem_or_a_solution(path):
     assert not columns & {"problem", "solution", "prompt", "text"}
 
 
-def test_every_file_is_of_a_kind_that_is_named():
+def test_the_card_names_the_kind_of_every_file():
     kinds = re.findall(r"^\| `([^`]+)` \| an? |^\| `([^`]+)` \|", CARD, re.M)
     patterns = {first or second for first, second in kinds}
     known = {
@@ -38,14 +38,14 @@ def test_every_file_is_of_a_kind_that_is_named():
     assert files - known == {FOLDER / "README.md"}
 
 
-def test_its_links_lead_somewhere():
-    places = re.findall(r"\]\(([^)]+)\)", CARD)
-    assert len(places) >= 5
-    assert all((FOLDER / place).is_file() for place in places)
+def test_the_links_of_the_card_lead_to_files():
+    links = re.findall(r"\]\(([^)]+)\)", CARD)
+    assert len(links) >= 5
+    assert all((FOLDER / link).is_file() for link in links)
 
 
 @pytest.mark.parametrize("name, pattern", NAMES_AND_FILES)
-def test_rows_open_by_the_name_that_the_card_gives_them(
+def test_the_cards_example_opens_every_set_of_rows(
     tmp_path, monkeypatch, name, pattern
 ):
     (example,) = re.findall("```python\n(.*?)```", CARD, re.DOTALL)

@@ -1,5 +1,5 @@
-"""README.md and docs/*.md: they are what `make readme` writes, their examples work, and
-a number that no longer supports its sentence stops them.
+"""README.md and docs/*.md: they equal the output of `make readme`, their examples work,
+and a stored number that no longer supports its sentence is an error.
 """
 
 import ast
@@ -48,8 +48,8 @@ NAME = re.compile(
 )
 INTERVAL = re.compile(r"\[[^\]]*\d[^\]]*\]")
 NUMBER = re.compile(r"(?<![\w./-])[+-]?\d[\d.,]*(?![\w/])")
-# Words that this project once had in place of the field's: "certain" for significant,
-# "holds 0" for includes zero, "counted" for by counting right answers, and so on.
+# Words that this project once used instead of the field's: "certain" for significant,
+# "holds 0" for includes zero, and so on.
 NOT_THE_FIELDS_WORDS = re.compile(
     r"\b(certain(ly)?|surely|do(es)? not stand|hold(s|ing)? 0|lea(ves?|ving) out 0|"
     r"divided (problems|ones)|answers? at once|asked (for )?at once|single answers?|"
@@ -80,13 +80,13 @@ def code(language, documents=tuple(TEXTS)):
 
 def commands():
     """Return the command lines of all documents that call the package."""
-    # The commands of a cluster's own tools are not run here.
+    # Commands of a cluster's scheduler cannot be checked here.
     documents = tuple(name for name in TEXTS if name != "cluster.md")
     lines = "\n".join(code("bash", documents)).replace("\\\n", "").splitlines()
     return [line for line in lines if line]
 
 
-# By a claim that becomes a significant gain: what README can no longer say.
+# A claim, and the sentence of README that is wrong if the claim is a significant gain.
 NO_LONGER_TRUE = {
     "accuracy-mless": "the slashes bring no significant gain in accuracy",
     "points-slashes": "the slashes bring no significant gain in accuracy",
@@ -96,7 +96,7 @@ NO_LONGER_TRUE = {
 }
 
 
-def test_documents_are_what_the_templates_and_stored_files_say():
+def test_documents_are_up_to_date_with_templates_and_stored_files():
     rendered = write.documents()
     assert set(rendered) == {*DOCUMENTS, paths.ROOT / "codecheck.yml"}
     for path, text in rendered.items():
@@ -104,7 +104,7 @@ def test_documents_are_what_the_templates_and_stored_files_say():
 
 
 @pytest.mark.parametrize("claim, sentence", NO_LONGER_TRUE.items())
-def test_a_gain_stops_every_document_and_names_the_sentence(
+def test_a_significant_gain_stops_every_document_and_names_the_sentence(
     capsys, monkeypatch, claim, sentence
 ):
     gain = {"effect": 1.0, "low": 0.5, "high": 1.5, "n": 200}
@@ -125,7 +125,7 @@ def test_a_gain_stops_every_document_and_names_the_sentence(
     assert not written
 
 
-def test_a_name_that_no_table_has_writes_nothing():
+def test_an_unknown_name_in_a_template_is_an_error():
     page = write.environment().from_string("{{ about('dilution')[0].nothing }}")
     with pytest.raises(jinja2.UndefinedError, match="nothing"):
         page.render()
@@ -139,7 +139,7 @@ MISSING = {
 
 
 @pytest.mark.parametrize("path, command", MISSING.items())
-def test_a_table_that_is_missing_is_named_with_what_writes_it(path, command):
+def test_a_missing_table_is_named_with_the_command_that_writes_it(path, command):
     with pytest.raises(InputError, match=f"^cannot read {path} .*: {command} writes"):
         stored.csv(path)
 
@@ -155,7 +155,7 @@ def sentences(text):
 
 
 def numbers(sentence):
-    """Return how many numbers a reader has to hold; an interval counts as one more."""
+    """Return how many numbers a sentence has; an interval counts as one more."""
     return len(INTERVAL.findall(sentence)) + len(
         NUMBER.findall(NAME.sub("", INTERVAL.sub("", sentence)))
     )
@@ -181,7 +181,7 @@ READ_ALOUD |= NOTEBOOKS
 
 
 @pytest.mark.parametrize("name", READ_ALOUD)
-def test_a_sentence_can_be_read_aloud(name):
+def test_sentences_are_neither_long_nor_fragments(name):
     read = sentences(READ_ALOUD[name])
     assert not [
         sentence
@@ -192,7 +192,7 @@ def test_a_sentence_can_be_read_aloud(name):
 
 
 @pytest.mark.parametrize("name", sorted(READ_ALOUD.keys() - {"findings.md"}))
-def test_many_numbers_are_a_table(name):
+def test_no_sentence_has_too_many_numbers(name):
     assert not [
         sentence
         for sentence in sentences(READ_ALOUD[name])
@@ -201,12 +201,12 @@ def test_many_numbers_are_a_table(name):
 
 
 @pytest.mark.parametrize("name", [*sorted(TEXTS), *NOTEBOOKS])
-def test_documents_speak_the_fields_words(name):
+def test_documents_use_the_fields_words(name):
     text = (TEXTS | NOTEBOOKS)[name]
     assert not [found.group() for found in NOT_THE_FIELDS_WORDS.finditer(prose(text))]
 
 
-def test_docstrings_and_messages_speak_the_fields_words():
+def test_docstrings_and_messages_use_the_fields_words():
     found = {}
     for path in sorted((paths.ROOT / "lib").rglob("*.py")):
         nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
@@ -217,7 +217,7 @@ def test_docstrings_and_messages_speak_the_fields_words():
     assert not found
 
 
-def test_a_fragment_and_a_list_of_numbers_are_found():
+def test_the_checks_of_sentences_find_fragments_numbers_and_words():
     examples = (
         "Counted, both agree. Cut were 10 of 20, 30 of 40 and 50. It is 1.2 [0.9, 1.5]."
     )
@@ -229,7 +229,7 @@ def test_a_fragment_and_a_list_of_numbers_are_found():
     assert NOT_CODES_WORDS.search("It is made anew beside the others.")
 
 
-def test_the_codecheck_names_every_stored_figure_with_what_draws_it():
+def test_the_codecheck_names_every_stored_figure_with_the_notebook_that_draws_it():
     listed = read_yaml(paths.ROOT / "codecheck.yml")["manifest"]
     files = {entry["file"] for entry in listed}
     stored_figures = paths.FIGURES.glob("*/*.png")
@@ -262,7 +262,7 @@ def test_a_document_prints_on_few_pages(tmp_path, name, most):
 
 
 @pytest.mark.parametrize("command", commands())
-def test_a_command_is_understood(command):
+def test_every_documented_command_is_valid(command):
     if command.startswith("sbatch"):
         command = shlex.split(command)[-1].replace("$SLURM_ARRAY_TASK_ID", "1")
     python, flag, package, *arguments = shlex.split(command)
@@ -271,7 +271,7 @@ def test_a_command_is_understood(command):
     assert parser().parse_args(arguments).run
 
 
-def test_the_five_lines_of_the_readme_print_what_they_say(capsys):
+def test_the_five_lines_of_the_readme_print_the_line_below_them(capsys):
     ((_, example),) = [
         block for block in CODE.findall(TEXTS["README.md"]) if block[0] == "python"
     ]
@@ -281,7 +281,7 @@ def test_the_five_lines_of_the_readme_print_what_they_say(capsys):
     assert capsys.readouterr().out == said.removeprefix("# ") + "\n"
 
 
-def test_measurements_are_read_as_the_example_says():
+def test_the_example_that_reads_measurements_works():
     ((_, example),) = [
         block for block in CODE.findall(TEXTS["running.md"]) if block[0] == "python"
     ]
@@ -294,5 +294,5 @@ def test_measurements_are_read_as_the_example_says():
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_every_link_leads_to_a_file(path):
-    places = LINK.findall(TEXTS[path.name])
-    assert not [place for place in places if not (path.parent / place).exists()]
+    links = LINK.findall(TEXTS[path.name])
+    assert not [link for link in links if not (path.parent / link).exists()]

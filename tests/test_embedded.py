@@ -1,4 +1,4 @@
-"""The embedded set is what its script writes, and sympy agrees with every answer."""
+"""The embedded set equals the output of its script, and sympy confirms every answer."""
 
 import json
 import re
@@ -27,9 +27,7 @@ NUMBER = re.compile(r"\d+")
 
 
 def worked_out(check):
-    """Return what sympy makes of a check expression, the only root where it is an
-    equation.
-    """
+    """Return sympy's value of a check expression; of an equation, its only root."""
     value = sympy.sympify(check, locals={"percent": percent})
     return value[0] if isinstance(value, list) and len(value) == 1 else value
 
@@ -46,13 +44,12 @@ def test_sympy_finds_the_same_answer_from_the_numbers_of_the_problem(family):
         used = set(NUMBER.findall(row["check"]))
         stated = set(NUMBER.findall(row["problem"]))
         assert used <= stated, row
-        # The middle terms of a sequence are there to be read, not needed for the next
-        # one.
+        # The next term of a sequence can be computed without its middle terms.
         if family != "sequence":
             assert used == stated, row
 
 
-def test_rows_follow_the_schema_and_differ():
+def test_rows_follow_the_schema_and_are_all_different():
     for row in ROWS:
         assert list(row) == FIELDS
         assert row["solution"].endswith(f"$\\boxed{{{row['answer']}}}$.")

@@ -1,4 +1,4 @@
-"""Whatever is wrong with what is given from outside is said in one line."""
+"""Every error in a user's input is reported in one line."""
 
 import pytest
 from pydantic import Field
@@ -47,11 +47,11 @@ def test_every_wrong_field_is_named(content, expected):
     assert str(caught.value) == f"f: {expected}"
 
 
-def test_a_notebook_shows_the_line_alone(monkeypatch):
+def test_a_notebook_shows_only_the_error_line(monkeypatch):
     from IPython.core.interactiveshell import InteractiveShell
     from IPython.testing.globalipapp import start_ipython
 
-    # Another test may have left a shell of another kind in this process.
+    # Another test may have left a different kind of shell in this process.
     InteractiveShell.clear_instance()
     shell = start_ipython()
     shell.user_ns["InputError"] = InputError

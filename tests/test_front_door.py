@@ -1,4 +1,4 @@
-"""Files beside the README that say a second time what stands elsewhere."""
+"""Release files (CITATION.cff, .zenodo.json) that repeat facts of other files."""
 
 import json
 import tomllib
@@ -7,7 +7,7 @@ from lib import paths
 from lib.files.atomic import read_yaml
 
 
-def test_a_release_has_one_version_and_is_described_once():
+def test_all_release_files_have_the_same_version_and_description():
     project = tomllib.loads((paths.ROOT / "pyproject.toml").read_text())["project"]
     cited = read_yaml(paths.ROOT / "CITATION.cff")
     zenodo = json.loads((paths.ROOT / ".zenodo.json").read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""The script for a quarter of an hour of a GPU: what a second call repeats."""
+"""The script for a short session on a GPU, and the steps that a second call repeats."""
 
 import functools
 import os
@@ -15,7 +15,7 @@ import pytest
 from lib.paths import ROOT
 from lib.prompts.problems import load_problems
 
-# Stands in for Python: notes each command, of which one may fail or hang.
+# A stand-in for Python that records each command; one of them may fail or hang.
 PYTHON = f"""#!/usr/bin/env bash
 [ "$2" = zipfile ] && exec {sys.executable} "$@"
 echo "$*" >> "$CALLS"
@@ -55,13 +55,13 @@ class Session:
         self.script = str(folder / "benchmarks" / "gpu_session.sh")
 
     def environment(self, fails="no step", hangs="no step", **settings):
-        own = {"PYTHON": self.folder / "python", "CALLS": self.calls}
-        own |= {"OUT": self.folder / "out"}
-        own |= {"FAILS": STEPS.get(fails, fails), "HANGS": STEPS.get(hangs, hangs)}
-        return os.environ | {name: str(own[name]) for name in own} | settings
+        values = {"PYTHON": self.folder / "python", "CALLS": self.calls}
+        values |= {"OUT": self.folder / "out"}
+        values |= {"FAILS": STEPS.get(fails, fails), "HANGS": STEPS.get(hangs, hangs)}
+        return os.environ | {name: str(values[name]) for name in values} | settings
 
     def run(self, **how):
-        """Return the exit status of a call, and the steps that it began."""
+        """Call the script and return its exit status and the steps that it began."""
         self.calls.unlink(missing_ok=True)
         done = subprocess.run(
             self.script, env=self.environment(**how), capture_output=True
@@ -91,26 +91,26 @@ def test_a_rehearsal_leaves_out_what_needs_cuda(session):
     assert first.problem == r"What is $2 + 1$? It is $\boxed{3}$ or $\boxed{4}$."
 
 
-def test_only_answers_go_on_when_their_time_was_up(session):
+def test_only_generation_continues_after_its_time_limit(session):
     status = session.run(hangs="parts", PARTS_SECONDS="0.3", fails="draws")
     assert status == (3, ["parts", "bench", "draws"])
     assert session.run(hangs="draws", DRAW_SECONDS="0.3") == (124, ["draws"])
     assert session.run() == (0, ["draws", "scores"])
 
 
-def test_a_measurement_is_brought_home_once(session):
+def test_a_measurement_is_copied_to_the_output_once(session):
     kept = session.folder / "out" / "gpu.csv"
     assert session.run(fails="bench") == (0, list(STEPS))
     assert not kept.exists()
     assert session.run() == (0, ["bench"])
     assert kept.read_text() == "measured here\n"
-    # On the next machine there is only the repository's.
+    # A new machine has only the repository's file, which must not replace the output.
     (session.folder / "benchmarks" / "results" / "gpu.csv").write_text("older\n")
     session.run()
     assert kept.read_text() == "measured here\n"
 
 
-def test_wheels_are_unpacked_as_they_come(session):
+def test_wheels_are_unpacked_whenever_they_arrive(session):
     (session.folder / ".whl").mkdir()
     for name in ("one", "two"):
         wheel = session.folder / ".whl" / f"{name}-1-py3-none-any.whl"
@@ -123,7 +123,7 @@ def test_wheels_are_unpacked_as_they_come(session):
 
 
 def _in_terminal(end):
-    """Take a terminal, and Ctrl-C as there: a shell's background jobs ignore it."""
+    """Attach a terminal, and accept Ctrl-C, which background jobs of a shell ignore."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.login_tty(end)
 
@@ -144,5 +144,5 @@ def test_ctrl_c_reaches_the_step_and_ends_the_script(session, step):
     assert process.wait(30) == 130
     assert session.calls.read_text().endswith("interrupted\n")
     assert session.steps()[-1] == step
-    # What was interrupted is begun again.
+    # The next call begins with the interrupted step.
     assert session.run()[1][0] == step

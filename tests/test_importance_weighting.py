@@ -1,5 +1,5 @@
-"""The importance-weighted difference in accuracy: its properties, and what it says of
-answers that are drawn with probabilities that are known.
+"""The importance-weighted difference in accuracy: its properties, and its estimates on
+answers that are drawn with known probabilities.
 """
 
 import ast
@@ -19,10 +19,10 @@ NAMES = ["right", "log_p", "drawn_from", "problem"]
 
 
 def drawn(problems, each, seed, spread=1.0):
-    """Return the arrays of answers, `each` of either prompt to every problem.
+    """Return the arrays of answers, with `each` answers of either prompt per problem.
 
-    The log ratio is normal, with a mean that its variance decides, so that
-    probabilities under both prompts add up to 1.
+    The log ratio is normal; its mean follows from its variance, so that the
+    probabilities under each prompt add up to 1.
     """
     rng = np.random.default_rng(seed)
     problem = np.repeat(np.arange(problems), 2 * each)
@@ -38,7 +38,7 @@ samples = st.builds(drawn, st.integers(2, 40), st.integers(2, 4), st.integers(0,
 
 
 def numbers(result):
-    """Return everything that a result says, as one flat array."""
+    """Return all numbers of a result as one flat array."""
     found = []
     for value in astuple(result):
         found += np.ravel(value).tolist()
@@ -56,7 +56,7 @@ def test_equal_prompts_give_0(sample):
     assert result.difference.estimate == 0
     assert result.effective_sample_size == pytest.approx(result.mixed_answers)
     assert [mean.estimate for mean in result.mean_weights] == pytest.approx([1, 1])
-    # Equal probabilities cannot say whether they are those of the draws.
+    # If both probabilities are equal, they cannot be checked against the draws.
     assert np.isnan(result.slope.estimate)
 
 
@@ -73,7 +73,7 @@ def test_swapping_the_prompts_changes_the_sign(sample):
 
 
 @given(samples)
-def test_what_is_added_to_both_log_likelihoods_of_an_answer_changes_nothing(sample):
+def test_a_constant_added_to_both_log_likelihoods_of_an_answer_changes_nothing(sample):
     result = accuracy_difference(**sample)
     added = np.random.default_rng(0).normal(0, 100, len(sample["right"]))
     sample["log_p"] = sample["log_p"] + added[:, None]
@@ -106,8 +106,9 @@ def test_answers_with_the_same_id_are_of_one_problem(sample):
 
 
 @given(samples)
-def test_a_copy_under_a_new_id_is_taken_as_another_problem(sample):
-    # It narrows the interval without information: duplicates have to be removed.
+def test_a_copy_under_a_new_id_counts_as_another_problem(sample):
+    # The copy narrows the interval without adding information, so users have to remove
+    # duplicates.
     result = accuracy_difference(**sample)
     twice = accuracy_difference(**copied(sample, sample["problem"] + 1000))
     size = result.effective_sample_size
@@ -121,19 +122,21 @@ def test_a_copy_under_a_new_id_is_taken_as_another_problem(sample):
 
 
 @given(samples)
-def test_prompts_without_a_text_in_common_give_the_counted_difference(sample):
+def test_prompts_without_common_texts_give_the_unweighted_difference(sample):
     apart = np.where(sample["drawn_from"] == 1, 1000.0, -1000.0)
     sample["log_p"] = np.stack([-apart, apart], axis=1)
     result = accuracy_difference(**sample)
     second = sample["drawn_from"] == 1
-    counted = sample["right"][second].mean() - sample["right"][~second].mean()
-    assert result.difference.estimate == pytest.approx(100 * counted, abs=1e-9)
-    # No sample of the prompts that drew it has a smaller effective size.
+    observed = sample["right"][second].mean() - sample["right"][~second].mean()
+    assert result.difference.estimate == pytest.approx(100 * observed, abs=1e-9)
+    # For the prompts that drew the sample this is the smallest possible size.
     assert result.effective_sample_size == pytest.approx(result.mixed_answers / 2)
 
 
 def with_mixed(count, problems=30):
-    """Return answers to problems of which so many have both right and wrong ones."""
+    """Return answers to problems, of which `count` have both right and wrong
+    answers.
+    """
     sample = drawn(problems, each=2, seed=5)
     is_mixed = sample["problem"] < count
     return sample | {"right": np.tile([1, 0, 1, 1], problems) * is_mixed}
@@ -179,7 +182,7 @@ def test_an_error_of_all_scores_under_one_prompt_is_found_by_the_mean_weight():
     assert first.estimate + second.estimate == pytest.approx(2)
 
 
-def test_a_slope_that_newtons_method_does_not_find_is_unknown(monkeypatch):
+def test_the_slope_is_nan_if_newtons_method_does_not_converge(monkeypatch):
     sample = drawn(problems=40, each=2, seed=0)
     monkeypatch.setattr(importance_weighting, "MOST_STEPS", 2)
     assert np.isnan(astuple(accuracy_difference(**sample).slope)).all()
@@ -191,12 +194,12 @@ def test_other_prompts_are_compared_by_the_same_answers():
     log_p = sample["log_p"]
     same = accuracy_difference(**sample, log_p_compared=log_p)
     assert_equal(same, as_drawn)
-    # A prompt half as far from the first one as the second is, in log p.
+    # A prompt half-way between the first and the second one, in log p.
     middle = np.stack([log_p[:, 0], log_p.mean(1)], axis=1)
     between = accuracy_difference(**sample, log_p_compared=middle)
     assert 0 < between.difference.estimate < as_drawn.difference.estimate
     assert between.slope == as_drawn.slope
-    # The likelihoods of this prompt do not add up to 1, and its weights say so.
+    # The probabilities under this prompt do not add up to 1; its mean weight shows it.
     assert between.mean_weights[1].high < 1
 
 
@@ -251,7 +254,7 @@ def test_arrays_that_cannot_be_weighted_are_refused_in_one_line(message, change)
         accuracy_difference(**answers | change)
 
 
-def test_the_module_can_be_copied_since_it_needs_numpy_alone():
+def test_the_module_imports_only_numpy_so_that_it_can_be_copied():
     source = Path(importance_weighting.__file__).read_text(encoding="utf-8")
     imported = set()
     for node in ast.walk(ast.parse(source)):

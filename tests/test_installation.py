@@ -1,4 +1,6 @@
-"""The repository is installed where it lies; in a wheel, lib says what it lacks."""
+"""The package is installed in editable form; without the repository's files, lib names
+what is missing.
+"""
 
 import shutil
 import subprocess
@@ -11,7 +13,7 @@ from lib.paths import ROOT
 
 @pytest.fixture
 def clone(tmp_path):
-    """A copy of what an installation reads."""
+    """A copy of the files that an installation reads."""
     for name in ("pyproject.toml", "requirements.txt"):
         shutil.copy(ROOT / name, tmp_path)
     ignored = shutil.ignore_patterns("__pycache__")
@@ -35,7 +37,7 @@ def test_lib_without_the_repository_says_what_is_missing(clone):
     assert done.stderr.count("\n") == 1
 
 
-def test_the_package_is_installed_where_it_lies(clone):
+def test_an_editable_installation_can_be_built(clone):
     done = built(clone, "build_editable")
     assert done.returncode == 0, done.stderr[-2000:]
     assert list(clone.glob("*.whl"))

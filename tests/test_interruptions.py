@@ -1,5 +1,5 @@
-"""Evaluation that is killed, interrupted or out of disk, as a whole: nothing is lost
-and nothing stands there twice.
+"""An evaluation that is killed, interrupted or stopped by a full disk loses no answer
+and stores none twice.
 """
 
 import contextlib
@@ -18,9 +18,10 @@ import pytest
 from lib.__main__ import main
 from lib.files import atomic, store
 
-# Where each of several runs dies: a function of os, which of its calls, and how far
-# that comes. In this order they meet an empty folder, one with settings alone, half a
-# line, its mending, and all but the summary.
+# When each of several runs is killed: a function of os, the number of its call, and
+# whether before, in the middle of, or after that call. In this order the folder is then
+# empty, has only settings, a half-written line, a repaired line, and all but the
+# summary.
 KILLS = [
     ("replace", 1, "after"),
     ("write", 9, "half"),
@@ -33,7 +34,7 @@ DRAWN = (
     "--limit 8 --conditions none,mless:5,arm --max-new-tokens 12 --elicit"
     " --elicit-tokens 4 --temperature 0.9 --top-p 0.9 --samples 3 --batch-size 7"
 )
-# By Ctrl-C, or by a disk that takes no more than so many bytes of a file.
+# Stopped by Ctrl-C, or by a limit of so many bytes per file; exit code and message.
 STOPPED = [
     (None, 130, "interrupted: finished work is stored"),
     (8 << 10, 2, "error: disk full at "),
@@ -43,11 +44,13 @@ GREEDY = "--limit 24 --conditions none,arm --max-new-tokens 60 --batch-size 4"
 
 @pytest.fixture
 def begin(tiny_checkpoint, monkeypatch):
-    """Start `evaluate` in a process of its own; `kill` is one of KILLS."""
-    # Processes start in a moment: one that has imported everything is forked for each.
+    """A function that starts `evaluate` in a separate process; `kill` is one of
+    KILLS.
+    """
+    # Each process is forked from a server that has imported everything, to start fast.
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["lib.evaluation.run"])
-    # The model is tiny: more threads would only wait for each other.
+    # The model is so tiny that more threads would only wait for each other.
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
 
     def run(folder, options=GREEDY, kill=(), most=resource.RLIM_INFINITY):
@@ -62,11 +65,11 @@ def begin(tiny_checkpoint, monkeypatch):
 
 
 def typed(arguments, shown, kill, most):
-    """Run the command line as a terminal does, in a group of its own; no file may have
-    more than `most` bytes.
+    """Run the command line like a terminal, in a separate process group, with a limit
+    of `most` bytes per file.
     """
     os.setsid()
-    # A job in a shell's background ignores it.
+    # Background jobs of a shell ignore SIGINT.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.dup2(os.open(shown, os.O_WRONLY | os.O_CREAT), sys.stderr.fileno())
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
@@ -78,8 +81,8 @@ def typed(arguments, shown, kill, most):
 
 
 def dying(function, nth, reach):
-    """Return the function, of which the nth call kills the process: before it, after
-    it, or with half its bytes.
+    """Return a function that calls another one and kills the process at the nth call:
+    before it, after it, or after writing half of its bytes.
     """
     counted = itertools.count(1)
 
@@ -104,28 +107,28 @@ def lines(folder):
     return sorted((folder / "completions.jsonl").read_text().splitlines())
 
 
-def test_kills_at_every_step_end_in_the_completions_of_an_undisturbed_run(
+def test_a_run_killed_at_every_step_ends_with_the_completions_of_an_undisturbed_run(
     begin, tmp_path
 ):
     undisturbed, folder = tmp_path / "undisturbed", tmp_path / "killed"
-    whole = begin(undisturbed, DRAWN)
+    complete = begin(undisturbed, DRAWN)
     for kill in KILLS:
         assert ended(begin(folder, DRAWN, kill)) == -signal.SIGKILL, kill
-    assert ended(begin(folder, DRAWN)) == ended(whole) == 0
+    assert ended(begin(folder, DRAWN)) == ended(complete) == 0
     assert lines(folder) == lines(undisturbed)
     assert len(lines(folder)) == 72
-    summary, expected = (place / "summary.json" for place in (folder, undisturbed))
+    summary, expected = (out / "summary.json" for out in (folder, undisturbed))
     assert summary.read_text() == expected.read_text()
 
 
 def interrupted(begin, folder):
-    """Press Ctrl-C twice as a terminal does, for every process of the command."""
+    """Return a run to which Ctrl-C was sent twice, to every process of the command."""
     process = begin(folder)
     file = folder / "completions.jsonl"
     while not file.is_file() or len(lines(folder)) < 4:
         assert process.is_alive()
         time.sleep(0.01)
-    with contextlib.suppress(ProcessLookupError):  # where the first was enough
+    with contextlib.suppress(ProcessLookupError):  # if the first one was enough
         for _ in range(2):
             os.killpg(process.pid, signal.SIGINT)
             time.sleep(0.02)
@@ -133,7 +136,7 @@ def interrupted(begin, folder):
 
 
 @pytest.mark.parametrize("most, code, said", STOPPED)
-def test_what_stops_a_run_ends_in_one_line_and_it_continues(
+def test_ctrl_c_and_a_full_disk_end_a_run_in_one_line_and_it_continues(
     begin, tmp_path, most, code, said
 ):
     folder = tmp_path / "out"

@@ -1,4 +1,6 @@
-"""What studies/make_families.py keeps: whole problems, in one order."""
+"""The files that studies/make_families.py writes: complete problems in a fixed
+order.
+"""
 
 import json
 from itertools import product
@@ -24,13 +26,13 @@ MAIN = "families/answers/main.jsonl.gz"
 
 @pytest.fixture
 def script(tmp_path, monkeypatch):
-    """The script, which writes into a temporary folder."""
+    """The module make_families, which writes into a temporary folder."""
     monkeypatch.setattr(make_families, "FOLDER", tmp_path / "families")
     return make_families
 
 
 def score(condition, problem, target="solution", **others):
-    """Return a line of a run that scored a solution, or something else."""
+    """Return a row of a run that scored a solution or another target."""
     key = f"{target}-{condition}-{problem}"
     row = dict.fromkeys(SCORE_FIELDS, 1) | {"key": key, "model": MODEL}
     row |= {"condition": condition, "problem_id": problem, "target": target}
@@ -38,7 +40,7 @@ def score(condition, problem, target="solution", **others):
 
 
 def scores(counts, target="solution"):
-    """Return lines of a run that scored each condition on so many problems."""
+    """Return the rows of a run that scored each condition on so many problems."""
     return [
         score(name, f"p{number:02d}", target)
         for name, count in counts.items()
@@ -46,9 +48,7 @@ def scores(counts, target="solution"):
     ]
 
 
-def test_scores_of_problems_that_every_condition_reached_are_kept_in_one_order(
-    tmp_path, script
-):
+def test_scores_of_complete_problems_are_stored_in_a_fixed_order(tmp_path, script):
     lines = scores({"none": 30, "mless": 25, "bare": 3, "mless:10": 21})
     lines += scores({"none": 22}, "answer")
     keep(tmp_path / "a.jsonl", lines)
@@ -57,8 +57,8 @@ def test_scores_of_problems_that_every_condition_reached_are_kept_in_one_order(
     script.write_scores([tmp_path / "a.jsonl"])
     kept = tmp_path / "families" / "likelihood" / f"{MODEL}.jsonl.gz"
     first = kept.read_bytes()
-    # Of answers at once and under conditions that the profile does not score, fewer may
-    # be there.
+    # Answers without reasoning and conditions outside the profile may have fewer
+    # problems.
     expected = scores({"none": 25, "mless": 25, "mless:10": 21})
     expected += scores({"none": 22}, "answer")
     rows = read(kept)
@@ -69,7 +69,7 @@ def test_scores_of_problems_that_every_condition_reached_are_kept_in_one_order(
     assert kept.read_bytes() == first
 
 
-def test_numbers_are_kept_in_few_bits_and_counts_as_they_are(script):
+def test_numbers_are_rounded_to_few_bits_and_counts_are_unchanged(script):
     number = xr.DataArray([1.23456789, np.nan], name="lambda")
     short = script.rounded(number)
     assert short[0] != number[0]
@@ -78,9 +78,7 @@ def test_numbers_are_kept_in_few_bits_and_counts_as_they_are(script):
     assert script.rounded(counts).equals(counts)
 
 
-def test_answers_of_one_model_are_renewed_to_the_same_bytes_and_others_stay(
-    tmp_path, script
-):
+def test_writing_the_answers_of_one_model_again_changes_no_byte(tmp_path, script):
     stored = read(paths.DATA / MAIN)
     problems = sorted(row["problem_id"] for row in stored)
     rows = [row for row in stored if row["problem_id"] in (problems[0], problems[-1])]
@@ -89,15 +87,15 @@ def test_answers_of_one_model_are_renewed_to_the_same_bytes_and_others_stay(
     before = (tmp_path / MAIN).read_bytes()
     assert read(tmp_path / MAIN) == rows
 
-    # A run that goes on has answered a third problem under one condition only.
-    own = [row for row in rows if row["model"] == rows[0]["model"]]
-    begun = own[0] | {"problem_id": "begun", "key": "another"}
-    keep(tmp_path / "completions.jsonl", [*own, begun])
+    # An unfinished run has answered a third problem under one condition only.
+    of_model = [row for row in rows if row["model"] == rows[0]["model"]]
+    begun = of_model[0] | {"problem_id": "begun", "key": "another"}
+    keep(tmp_path / "completions.jsonl", [*of_model, begun])
     script.write_answers([tmp_path])
     assert (tmp_path / MAIN).read_bytes() == before
 
 
-# What a store holds in place of its rows, and what is said of it.
+# A change of a folder's rows, and the error message.
 REFUSED = [
     (lambda rows: rows[:-2], ": 21 problems under "),
     (lambda rows: rows[::2], ": 0 problems under mless, where 22 are stored"),
@@ -112,7 +110,7 @@ REFUSED = [
 @pytest.mark.parametrize(
     "name, write", [("completions", "write_answers"), ("scores", "write_scores")]
 )
-def test_a_part_of_what_is_stored_and_a_strangers_rows_are_not_stored(
+def test_fewer_problems_than_stored_and_rows_of_other_models_are_refused(
     tmp_path, script, refused, name, write, change, message
 ):
     rows = [
@@ -129,7 +127,7 @@ def test_a_part_of_what_is_stored_and_a_strangers_rows_are_not_stored(
     assert stored.read_bytes() == before
 
 
-# Of three problems, p2 alone is answered rightly and wrongly.
+# Of three problems only p2 has both right and wrong answers.
 RIGHT, WRONG = r"\boxed{4}", r"\boxed{5}"
 ANSWERED = {
     "p1": {"none": RIGHT, "mless": RIGHT},
@@ -150,15 +148,13 @@ SCORED = [
 
 
 def draws(folder, answers, scores):
-    """Write answers and scores as `evaluate` and `likelihood` leave them: a folder of
-    each.
-    """
+    """Write answers and scores into two folders, like `evaluate` and `likelihood`."""
     keep(folder / "completions" / "completions.jsonl", answers)
     keep(folder / "scores" / "scores.jsonl", scores)
     return [folder / "completions", folder / "scores"]
 
 
-def test_draws_are_kept_with_the_scores_of_those_that_decide(script, tmp_path):
+def test_sampled_answers_are_stored_with_the_scores_of_mixed_problems(script, tmp_path):
     script.write_draws(draws(tmp_path, DRAWN, SCORED))
     kept = read(tmp_path / "families" / "answers" / "draws.jsonl.gz")
     assert [row["problem_id"] for row in kept] == ["p1", "p1", "p2", "p2", "p3", "p3"]
@@ -174,13 +170,13 @@ def test_draws_are_kept_with_the_scores_of_those_that_decide(script, tmp_path):
         (DRAWN, SCORED[:-1], "0 problems lack answers, 1 answers that decide"),
     ],
 )
-def test_draws_that_would_be_a_choice_of_problems_are_refused(
+def test_incomplete_sampled_answers_or_scores_are_refused(
     script, tmp_path, refused, answers, scores, message
 ):
     assert message in refused(script.write_draws, draws(tmp_path, answers, scores))
 
 
-def test_a_part_is_recorded_with_the_settings_that_its_runs_were_made_with(
+def test_the_settings_of_a_parts_runs_are_checked_and_recorded(
     tmp_path, script, refused
 ):
     (tmp_path / "families").mkdir()

@@ -1,5 +1,5 @@
-"""Every notebook by papermill, asserting on the numbers it leaves, by nbval against its
-stored outputs, and on measurements shaken as another machine would.
+"""Every notebook runs: by papermill, with checks of its numbers; by nbval, compared
+with its stored outputs; and on measurements with the rounding of another machine.
 """
 
 import ast
@@ -27,12 +27,12 @@ CODE = {
     name: [cell for cell in book.cells if cell.cell_type == "code"]
     for name, book in BOOKS.items()
 }
-# Cells whose text or table nbval really compares: fewer means that outputs were lost.
+# The least number of cells whose text nbval compares; fewer means lost outputs.
 COMPARED_FLOOR = 45
 COMMITTED = ("demo", "families")
 DEFINITIONS = ast.FunctionDef | ast.ClassDef | ast.Lambda
-# Put before the notebooks: all that is measured, times 1 ± 1e-5 as if at random. What
-# is equal stays equal, as on every machine.
+# Code that runs before the notebooks: it multiplies every measurement by 1 ± 1e-5, as
+# if at random. Equal numbers stay equal, as on every machine.
 SHAKING = """
 import numpy as np
 from lib.measurement import run as measuring
@@ -55,12 +55,12 @@ measuring.measure = shaking(measuring.measure)
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory):
-    """A copy of the repository, in whose figures one number is off by five percent."""
+    """A copy of the repository, with one number of a figure's table changed by 5 %."""
     folder = copy_repository(tmp_path_factory.mktemp("copy"))
     for profile in COMMITTED:
         shutil.copytree(paths.FIGURES / profile, folder / "figures" / profile)
 
-    # What was measured with this very code need not be measured again.
+    # Measurements of this version of the code need not be repeated.
     measured = paths.RESULTS / "demo" / "measured"
     if measured.is_dir():
         shutil.copytree(measured, folder / "results" / "demo" / "measured")
@@ -72,22 +72,22 @@ def copy(tmp_path_factory):
 
 
 def rewritten(copy, profile):
-    """Return the names of a profile's committed figures whose files are others in the
+    """Return the names of a profile's committed figure files that differ in the
     copy.
     """
-    own = copy / "figures" / profile
+    in_copy = copy / "figures" / profile
     files = (paths.FIGURES / profile).iterdir()
     return {
         path.name
         for path in files
-        if (own / path.name).read_bytes() != path.read_bytes()
+        if (in_copy / path.name).read_bytes() != path.read_bytes()
     }
 
 
 @pytest.fixture(scope="module")
 def as_stored(copy):
-    """Run every notebook under nbval, which compares what is printed with the stored
-    outputs; return how it ended.
+    """The finished process of nbval, which runs every notebook and compares its outputs
+    with the stored ones.
     """
     options = "-q --nbval --nbval-current-env -p no:cacheprovider notebooks"
     return subprocess.run(
@@ -100,13 +100,13 @@ def as_stored(copy):
     )
 
 
-def test_nbval_finds_the_stored_outputs_again(as_stored):
+def test_nbval_reproduces_the_stored_outputs(as_stored):
     assert as_stored.returncode == 0, as_stored.stdout[-4000:]
     cells = [cell for code in CODE.values() for cell in code]
-    assert sum(bool(told(cell)) for cell in cells) >= COMPARED_FLOOR
+    assert sum(bool(text_of(cell)) for cell in cells) >= COMPARED_FLOOR
 
 
-def told(cell):
+def text_of(cell):
     """Return the tables and the prose of a cell as one text."""
     texts = []
     for output in cell.outputs:
@@ -115,15 +115,13 @@ def told(cell):
     return " ".join(" ".join(texts).split())
 
 
-def test_a_run_draws_the_figure_that_differs_by_some_percent_and_no_other(
-    as_stored, copy
-):
-    # Its numbers are again those that are committed.
+def test_a_run_redraws_only_the_figure_whose_numbers_differ(as_stored, copy):
+    # The run restores the committed numbers in its table.
     assert rewritten(copy, "families") <= {"fig18.png", "fig18.pdf"}
 
 
 def run_demo(copy, before=""):
-    """Run the demo's notebooks, which measure it; it has no scores, which 07 shows."""
+    """Run the demo's notebooks except 07, which shows scores that the demo lacks."""
     shown = [path for path in paths.notebooks() if not path.stem.startswith("07")]
     return run_in_one_kernel(copy, shown, before, profile="demo")
 
@@ -133,21 +131,21 @@ def measured_here(copy):
     return run_demo(copy)
 
 
-def test_the_demo_measured_here_gives_the_numbers_that_are_committed(
+def test_measuring_the_demo_model_again_gives_the_committed_numbers(
     copy, measured_here
 ):
     assert not rewritten(copy, "demo")
 
 
-def test_numbers_shaken_in_the_fifth_digit_are_told_drawn_and_judged_alike(
+def test_changes_in_the_fifth_digit_alter_no_text_figure_or_verdict(
     copy, measured_here
 ):
     file = copy / "results" / "demo" / "claims.json"
     before = json.loads(file.read_text())
     shaken = run_demo(copy, SHAKING)
     for was, now in zip(measured_here.cells, shaken.cells, strict=True):
-        assert layout(told(was)) == layout(told(now))
-        assert np.allclose(counts(told(was)), counts(told(now)), rtol=0, atol=1)
+        assert layout(text_of(was)) == layout(text_of(now))
+        assert np.allclose(counts(text_of(was)), counts(text_of(now)), rtol=0, atol=1)
     assert not rewritten(copy, "demo")
     after = json.loads(file.read_text())
     assert after != before
@@ -168,15 +166,15 @@ def decided(row):
     return row["id"], row["model"], row["verdict"], row["survives"]
 
 
-def test_five_problems_of_a_model_of_ones_own_fill_every_notebook(copy, tiny_llama):
-    """As somebody tries a profile: few problems, a model that answers at random."""
+def test_every_notebook_runs_on_five_problems_of_a_users_model(copy, tiny_llama):
+    """A first try of a user: few problems and a model that answers at random."""
     run = profile_with_overrides("demo", model=str(tiny_llama), limit=5, name="mine")
     content = run.model_dump()
     content["accuracy"] |= {"levels": None, "max_new_tokens": 8}
-    asked = {"models": [str(tiny_llama)], "problems": "embedded", "limit": 5}
+    common = {"models": [str(tiny_llama)], "problems": "embedded", "limit": 5}
     scored = [*load_profile("families").likelihood.conditions, "mless@end"]
-    content["likelihood"] = asked | {"conditions": list(map(str, scored))}
-    content["pass_rates"] = asked | {"max_new_tokens": 8}
+    content["likelihood"] = common | {"conditions": list(map(str, scored))}
+    content["pass_rates"] = common | {"max_new_tokens": 8}
     (copy / "mine.yaml").write_text(yaml.safe_dump(content))
     stored = paths.notebooks(["02", "03", "05", "06", "07"])
     run_in_one_kernel(copy, stored, profile=str(copy / "mine.yaml"))
@@ -187,7 +185,7 @@ def test_five_problems_of_a_model_of_ones_own_fill_every_notebook(copy, tiny_lla
         assert set(table.n) == {5}
 
 
-def test_a_person_is_needed_by_no_notebook(copy, tiny_llama):
+def test_notebook_00_runs_without_a_person(copy, tiny_llama):
     tried = {"problem": "What is $2 + 2$?", "filler": " ", "length": 12}
     tried |= {"model": str(tiny_llama), "position": "end"}
     run = run_in_one_kernel(copy, [paths.NOTEBOOKS / "00_try_it.ipynb"], **tried)
@@ -198,7 +196,7 @@ def test_a_person_is_needed_by_no_notebook(copy, tiny_llama):
 
 
 @pytest.mark.parametrize("name", BOOKS)
-def test_cells_are_short_calls_and_what_they_say_is_prose(name):
+def test_notebook_cells_are_short_and_print_no_streams(name):
     assert BOOKS[name].metadata.kernelspec.name == "python3"
     tags = [tag for cell in CODE[name] for tag in cell.metadata.get("tags", [])]
     assert tags.count("parameters") == 1

@@ -1,5 +1,5 @@
-"""What a GPU computes otherwise: each test runs on a CPU too, so that its lines are
-tried where there is none.
+"""Computations that take other code paths on a GPU. Each test also runs on a CPU, so
+that its code is tried on machines without a GPU.
 """
 
 from types import SimpleNamespace
@@ -30,7 +30,7 @@ def model(device):
 @pytest.mark.parametrize(
     "dtype, tolerance", [(torch.float32, 1e-5), (torch.bfloat16, 3e-3)]
 )
-def test_received_equals_eager(device, model, dtype, tolerance):
+def test_received_attention_equals_eager_attention(device, model, dtype, tolerance):
     model = model.to(dtype)
     ids = torch.randint(0, 97, (500,), device=device)
     found = received_attention(model, ids)[0].cpu()
@@ -41,26 +41,26 @@ def test_received_equals_eager(device, model, dtype, tolerance):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_order_statistics_are_those_of_a_sort(device, dtype):
+def test_order_statistics_equal_those_of_a_sort_on_this_device(device, dtype):
     values = torch.randn(2, 50_001, device=device).to(dtype).float()
-    places = [0, 250, 25_000, 50_000]
-    found = torch.cat(order_statistics(values, places), 1)
-    assert torch.equal(found, values.sort().values[:, places])
+    ranks = [0, 250, 25_000, 50_000]
+    found = torch.cat(order_statistics(values, ranks), 1)
+    assert torch.equal(found, values.sort().values[:, ranks])
 
 
 @pytest.mark.parametrize("mode", ["text", "code"])
-def test_arm_moves_the_same_elements_within_the_same_bounds(device, mode):
+def test_arm_moves_the_same_elements_as_on_a_cpu_within_the_same_bounds(device, mode):
     x = torch.randn(1, 40, 300)
     moved = redistribute(x.to(device), c=0.5, p1=90, mode=mode).cpu()
     reference = redistribute(x, c=0.5, p1=90, mode=mode)
-    # The draws themselves are each device's own.
+    # The random numbers differ between devices.
     assert torch.equal(moved != x, reference != x)
     assert moved.max() <= x.max()
     assert moved.min() >= x.min()
 
 
 @pytest.mark.parametrize("mode", [None, "text", "code"])
-def test_answers_do_not_depend_on_the_batch(device, model, mode):
+def test_answers_do_not_depend_on_the_batch_size(device, model, mode):
     spoken = SimpleNamespace(
         eos_token_id=None,
         chat_template=None,
@@ -69,10 +69,10 @@ def test_answers_do_not_depend_on_the_batch(device, model, mode):
     source = Source(name="tiny", spec="tiny", revision="none")
     loaded = Loaded(model, spoken, source, device, "float32")
     arm = mode and Arm(mode=mode, statistics="sequence")
-    asked = [Request(str(n), ids, n, arm) for n, ids in enumerate(IDS)]
+    requests = [Request(str(n), ids, n, arm) for n, ids in enumerate(IDS)]
     runs = []
-    for at_once in (1, 4, None):
-        completions = Engine(loaded, at_once).complete(asked, Sampling(4))
+    for batch_size in (1, 4, None):
+        completions = Engine(loaded, batch_size).complete(requests, Sampling(4))
         runs.append({done.key: done.text for done in completions})
     assert len(runs[0]) == len(IDS)
     assert runs == [runs[0]] * 3

@@ -1,5 +1,5 @@
-"""What runs on a device, on torch's `meta` device: it computes nothing, but notices
-tensors of two devices in one operation and every wait for a result.
+"""Code for a GPU, run on torch's `meta` device: this computes nothing, but an operation
+on tensors of two devices, or a wait for a result, is an error.
 """
 
 import pytest
@@ -23,8 +23,8 @@ def model(request):
 
 
 @torch.inference_mode()
-def test_nothing_waits_for_a_device_or_leaves_it(model, monkeypatch):
-    # There are no generators on this device: draws are its own.
+def test_no_operation_waits_for_the_device_or_leaves_it(model, monkeypatch):
+    # The meta device has no random generators.
     monkeypatch.setattr(
         redistribution, "new_generators", lambda rows, *_: [None] * rows
     )
@@ -33,7 +33,7 @@ def test_nothing_waits_for_a_device_or_leaves_it(model, monkeypatch):
     ids = torch.tensor(ROWS, device="meta")
     sums = torch.zeros(2, 2, 4, 1, 5, device="meta")
     with attending(decoder, Recording(sums, index={0: 0, 1: 1}, last=1)):
-        decoder(ids, use_cache=True)  # without a cache transformers itself waits
+        decoder(ids, use_cache=True)  # without a cache transformers waits for a result
 
     assert received._queries(decoder, ids, [1, 2], [5, 4], None).is_meta
 

@@ -1,7 +1,7 @@
-"""Each option of a command reaches the setting it stands for.
+"""Each option of a command changes its setting and nothing else.
 
-A row of OPTIONS types one option more than the command needs, and names the places
-where what runs then differs, and in nothing else. An option without a row fails.
+A row of OPTIONS has a command, one option more than it needs, and the settings that
+must differ. An option without a row fails.
 """
 
 import inspect
@@ -73,28 +73,30 @@ SHORT = {
     "LATER": "ablations.models",
     "FILLER": " ".join(f"filler.{field}" for field in Filler.model_fields),
 }
-# What the commands call with what was typed.
+# The functions that the commands call with the typed settings.
 RUNS = [
     (run, "evaluate"),
     (solution_scores, "score_solutions"),
     (sample_scores, "score_draws"),
     (reproduce, "reproduce"),
 ]
-# Options of every command, and the one that changes everything.
+# Options without a row: one of every command, and one that changes all settings.
 ELSEWHERE = {command: {"--debug"} for command in COMMANDS}
 ELSEWHERE["reproduce"].add("--profile")  # tests/test_command_line.py runs one
 
 ROWS = []
 for line in OPTIONS.strip().splitlines():
-    _command, _typed, _places = (cell.strip() for cell in line.split(" | "))
+    _command, _typed, _fields = (cell.strip() for cell in line.split(" | "))
     for _name, _meaning in SHORT.items():
-        _places = _places.replace(_name, _meaning)
-    ROWS.append((_command, _typed, set(_places.split())))
+        _fields = _fields.replace(_name, _meaning)
+    ROWS.append((_command, _typed, set(_fields.split())))
 
 
 @pytest.fixture
 def settings_of(monkeypatch):
-    """Type a command of which nothing runs; return what it would run, by place."""
+    """A function that parses a command without running it, and returns the settings
+    that it would run with, by dotted name.
+    """
     settings = {}
 
     def keep(**values):
@@ -115,7 +117,7 @@ def settings_of(monkeypatch):
             keep(**signature.bind(*given).arguments)
 
         monkeypatch.setattr(module, name, take)
-    for place in (
+    for function in (
         "lib.__main__.check",
         "lib.__main__.check_accuracy",
         "lib.evaluation.answer_tables.summarise",
@@ -123,7 +125,7 @@ def settings_of(monkeypatch):
         "lib.evaluation.answer_tables.nat_table",
         "lib.figures.tables.show",
     ):
-        monkeypatch.setattr(place, lambda *given, **options: pd.DataFrame())
+        monkeypatch.setattr(function, lambda *given, **options: pd.DataFrame())
     monkeypatch.setattr(
         "lib.profiles.overrides.source_with_config",
         lambda spec: types.SimpleNamespace(layers=None),
@@ -137,19 +139,17 @@ def settings_of(monkeypatch):
     return typed
 
 
-@pytest.mark.parametrize("command, typed, places", ROWS)
-def test_an_option_changes_the_setting_that_it_stands_for(
-    settings_of, command, typed, places
-):
+@pytest.mark.parametrize("command, typed, fields", ROWS)
+def test_an_option_changes_exactly_its_settings(settings_of, command, typed, fields):
     before = settings_of(COMMANDS[command])
     after = settings_of(f"{COMMANDS[command]} {typed}")
     every = before.keys() | after.keys()
     missing = object()
     changed = {n for n in every if before.get(n, missing) != after.get(n, missing)}
-    assert changed == places
+    assert changed == fields
 
 
-def test_what_is_typed_is_the_value_that_arrives(settings_of):
+def test_the_typed_values_reach_the_settings(settings_of):
     typed = "--shard 2/8 --out ~/o --samples 2 --temperature 0.5"
     settings = settings_of(f"{COMMANDS['evaluate']} {typed}")
     assert (settings["shard"], settings["folder"]) == ((2, 8), Path.home() / "o")
@@ -167,14 +167,14 @@ def test_every_option_has_a_row(command, capsys):
 
 
 @pytest.mark.parametrize("command", ["plan", "fetch", "claims", "report"])
-def test_each_other_command_hands_on_the_profile_that_is_typed(
+def test_each_other_command_uses_the_profile_that_is_typed(
     monkeypatch, capsys, command
 ):
     def receive(profile):
         raise InputError(f"received {profile.name}")
 
-    for place in ("lib.plan.make_plan", "lib.claims.judging.gather"):
-        monkeypatch.setattr(place, receive)
+    for function in ("lib.plan.make_plan", "lib.claims.judging.gather"):
+        monkeypatch.setattr(function, receive)
     monkeypatch.setattr("lib.__main__.check", lambda profile: None)
     assert main([command, "--profile", "families", "--limit", "3"]) == 2
     name = profile_with_overrides("families", limit=3).name

@@ -1,4 +1,6 @@
-"""A mistake in a notebook's parameters is one line, before anything is loaded."""
+"""A mistake in a notebook's parameters is reported in one line before anything is
+loaded.
+"""
 
 import subprocess
 import sys
@@ -51,7 +53,9 @@ def first_cells(stem, parameters):
 
 
 @pytest.mark.parametrize("stem, parameters, message", MISTAKES)
-def test_a_mistake_is_one_line_and_loads_nothing(kernel, stem, parameters, message):
+def test_a_mistake_in_parameters_is_one_line_and_imports_no_torch(
+    kernel, stem, parameters, message
+):
     *before, check = first_cells(stem, parameters)
     for source in before:
         assert kernel.execute_interactive(source)["content"]["status"] == "ok"
@@ -62,7 +66,7 @@ def test_a_mistake_is_one_line_and_loads_nothing(kernel, stem, parameters, messa
 
 
 @pytest.mark.parametrize("stem", [TRY_IT, *STEMS])
-def test_what_is_right_passes_whatever_a_reader_ran_before(kernel, stem):
+def test_valid_parameters_pass_even_if_cells_run_again(kernel, stem):
     given = {"model": "demo"} if stem == TRY_IT else {"profile": "demo", "limit": 5}
     declared, injected, check = first_cells(stem, given)
     for source in (declared, injected, check, "more = 1", check, declared, check):
@@ -76,7 +80,9 @@ def test_what_is_right_passes_whatever_a_reader_ran_before(kernel, stem):
         (TRY_IT, ["-p", "length", "0"], "parameters: length: must be greater than 0"),
     ],
 )
-def test_the_line_is_the_last_that_papermill_prints(tmp_path, stem, typed, message):
+def test_the_error_is_the_last_line_that_papermill_prints(
+    tmp_path, stem, typed, message
+):
     files = [f"notebooks/{stem}.ipynb", tmp_path / "out.ipynb"]
     command = [sys.executable, "-m", "papermill", *files, *typed]
     ran = subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True)

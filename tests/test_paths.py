@@ -1,4 +1,4 @@
-"""Notebooks are named by number, and messages name files."""
+"""Notebooks are selected by number, and messages name files by short paths."""
 
 import pytest
 
@@ -15,11 +15,11 @@ EVERY = ["01", "02", "03", "04", "05", "06", "07", "08"]
         (["3", "01", "03"], ["01", "03"]),
     ],
 )
-def test_notebooks_are_named_by_number_and_come_once_in_order(names, numbers):
+def test_notebooks_are_selected_by_number_once_and_in_order(names, numbers):
     assert [path.stem[:2] for path in paths.notebooks(names)] == numbers
 
 
-def test_a_prompt_of_ones_own_is_no_notebook_of_a_profile():
+def test_notebook_00_does_not_belong_to_a_profile():
     with pytest.raises(InputError, match="unknown notebook '00'"):
         paths.notebooks(["00"])
 

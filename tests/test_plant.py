@@ -1,4 +1,4 @@
-"""The script that plants mistakes says which ones tests notice."""
+"""The script that plants mistakes reports which ones the tests notice."""
 
 import pytest
 from plant import notices
@@ -9,7 +9,7 @@ TESTS = "from sums import total\n\n\ndef test_total():\n    assert total(2, 2) =
 
 @pytest.fixture
 def repository(tmp_path, monkeypatch):
-    # Of a file that needs no plugin, none are loaded.
+    # The tests need no plugins, and loading them takes time.
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     (tmp_path / "sums.py").write_text(SOURCE)
     (tmp_path / "test_sums.py").write_text(TESTS)
@@ -19,7 +19,7 @@ def repository(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "mistake, noticed", [("a - b", True), ("a * b", False), ("a +", True)]
 )
-def test_a_mistake_is_noticed_or_survives_and_nothing_is_left(
+def test_a_planted_mistake_is_noticed_or_survives_and_the_repository_is_unchanged(
     repository, mistake, noticed
 ):
     tests = ["test_sums.py"]
@@ -27,7 +27,7 @@ def test_a_mistake_is_noticed_or_survives_and_nothing_is_left(
     assert (repository / "sums.py").read_text() == SOURCE
 
 
-def test_a_mistake_that_cannot_be_planted_is_no_result(repository):
+def test_a_mistake_that_cannot_be_planted_is_an_error(repository):
     with pytest.raises(ValueError, match=r"has 'b' 2 times, not once"):
         notices("sums.py", "b", "a", ["test_sums.py"], repository)
     with pytest.raises(ValueError, match="pytest cannot run no_such_test"):

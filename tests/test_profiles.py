@@ -1,4 +1,4 @@
-"""Profiles load and fit their models; what is wrong with one is said in a line."""
+"""Profiles load and fit their models; an error in a profile takes one line."""
 
 import copy
 import re
@@ -26,7 +26,7 @@ from lib.prompts.problems import load_problems
 SHIPPED = ("demo", "families", "laptop", "paper", "paper-all")
 DEMO = yaml.safe_load((paths.PROFILES / "demo.yaml").read_text(encoding="utf-8"))
 UNSOLVED = '{"unique_id": "1", "problem": "What is $3 + 4$?", "answer": "7"}'
-# The paper's panels: of Qwen, Llama and Gemma, layer and head.
+# The paper's panels: the model's initial (Qwen, Llama or Gemma), layer and head.
 OF_THE_PAPER = """
 fig09: Q 1 22, Q 2 22, Q 3 22
 fig10: Q 1 14
@@ -56,7 +56,7 @@ def test_profiles_of_the_papers_models_draw_its_heads(name):
     assert sorted(lines) == OF_THE_PAPER.split("\n")[1:-1]
 
 
-# A section of the demo profile, what is changed there, and what is said of it.
+# A section of the demo profile, its changed fields, and the error message.
 MISTAKES = """
 accuracy | {max_new_token: 96}
 accuracy.max_new_token: unknown field (did you mean max_new_tokens?)
@@ -127,11 +127,13 @@ problems.jsonl: problem 1 has no solution, which likelihoods need of each
 
 
 @pytest.mark.parametrize("mistake", MISTAKES.strip().split("\n\n"))
-def test_a_mistake_is_said_in_one_line(tmp_path, monkeypatch, refused, mistake):
+def test_a_mistake_in_a_profile_is_reported_in_one_line(
+    tmp_path, monkeypatch, refused, mistake
+):
     changed, expected = mistake.splitlines()
-    place, fields = changed.split("| ")
+    path, fields = changed.split("| ")
     content = section = copy.deepcopy(DEMO)
-    for part in filter(None, place.strip().split(".")):
+    for part in filter(None, path.strip().split(".")):
         section = section[int(part) if part.isdigit() else part]
     section |= yaml.safe_load(fields)
 
@@ -159,7 +161,9 @@ def heads(profile):
     }
 
 
-def test_another_model_is_run_everywhere_with_what_fits_it(tiny_llama):
+def test_another_model_replaces_all_models_with_heads_and_layers_that_it_has(
+    tiny_llama,
+):
     run = profile_with_overrides("families", model="demo")
     assert run.models == ["demo"]
     of_demo = {"fig11": [(1, 9)], "fig18": [(1, 3), (1, 5), (1, 7)]}
@@ -173,7 +177,7 @@ def test_another_model_is_run_everywhere_with_what_fits_it(tiny_llama):
 
 
 @pytest.mark.parametrize("known, layers", [(2, 2), (None, 3)])
-def test_no_layer_is_asked_for_that_another_model_says_it_lacks(
+def test_the_number_of_layers_is_limited_to_those_of_another_model(
     monkeypatch, known, layers
 ):
     source = types.SimpleNamespace(layers=known)
@@ -181,14 +185,16 @@ def test_no_layer_is_asked_for_that_another_model_says_it_lacks(
     assert profile_with_overrides("demo", model="org/name").attention.layers == layers
 
 
-def test_a_model_that_is_known_here_asks_no_hub_for_its_layers(monkeypatch):
+def test_the_layers_of_a_known_model_need_no_hub(monkeypatch):
     monkeypatch.setattr(overrides, "source_with_config", None)
     attention = profile_with_overrides("laptop", model="Qwen2.5-Math-7B").attention
     assert (attention.models, attention.layers) == (["Qwen2.5-Math-7B"], 3)
 
 
 @pytest.mark.parametrize("limit, of_fillers", [(3, 3), (500, 48)])
-def test_fewer_problems_go_everywhere_and_more_to_no_part(limit, of_fillers):
+def test_a_limit_lowers_the_problems_of_every_part_and_raises_only_main_sections(
+    limit, of_fillers
+):
     run = profile_with_overrides("demo", limit=limit)
     assert run.attention.limit == run.accuracy.limit == limit
     assert run.accuracy.fillers.limit == of_fillers
@@ -196,17 +202,17 @@ def test_fewer_problems_go_everywhere_and_more_to_no_part(limit, of_fillers):
     assert run.attention.example == "embedded/draw/159"
     families = profile_with_overrides("families", limit=limit)
     assert families.likelihood.limit == families.pass_rates.limit == limit
-    # A smaller sample lies in what is stored.
+    # A smaller sample is part of the stored one.
     assert families.all_shipped == (limit < load_profile("families").attention.limit)
 
 
-def test_another_dtype_is_not_that_of_likelihoods_and_pass_rates():
+def test_another_dtype_leaves_likelihoods_and_pass_rates_in_float32():
     run = profile_with_overrides("families", dtype="bfloat16")
     assert run.attention.dtype == run.accuracy.dtype == "bfloat16"
     assert run.likelihood.dtype == run.pass_rates.dtype == "float32"
 
 
-def test_an_override_has_a_name_and_folders_of_its_own():
+def test_a_profile_with_overrides_has_another_name_and_other_folders():
     first = profile_with_overrides("demo", limit=3)
     assert first == profile_with_overrides("demo", limit=3)
     assert re.fullmatch("demo-[0-9a-f]{6}", first.name)
@@ -219,7 +225,7 @@ def test_an_override_has_a_name_and_folders_of_its_own():
 
 
 README = (paths.ROOT / "README.md").read_text(encoding="utf-8")
-# The profile and the problem that the README gives as an example.
+# The profile and the problem of the README's example.
 MINE = README.partition("```yaml\nname: mine")[2].partition("```")[0]
 MINE = f"name: mine{MINE}".replace("org/name", "tiny-llama")
 (PROBLEM,) = re.findall(r"(?m)^{\"unique_id.*}$", README)
@@ -227,16 +233,16 @@ MINE = f"name: mine{MINE}".replace("org/name", "tiny-llama")
 
 @pytest.fixture
 def mine(tmp_path, tiny_checkpoint):
-    """That profile's file, beside its problem and its model."""
+    """The file of that profile, in a folder with its problem and its model."""
     (tmp_path / "mine.jsonl").write_text(PROBLEM)
     (tmp_path / "mine.yaml").write_text(MINE)
     return tmp_path / "mine.yaml"
 
 
-def test_the_readmes_example_runs_a_model_on_problems_of_ones_own(
+def test_the_readmes_example_profile_runs_a_users_model_on_a_users_problems(
     mine, tiny_checkpoint, monkeypatch
 ):
-    # Paths are the file's, wherever a run or a notebook starts.
+    # Paths are relative to the profile's file, wherever a run or a notebook starts.
     monkeypatch.chdir("/")
     profile = load_profile(mine)
     check(profile)
@@ -245,23 +251,21 @@ def test_the_readmes_example_runs_a_model_on_problems_of_ones_own(
     for section in (profile.attention, profile.accuracy, profile.likelihood):
         assert section.models == [str(tiny_checkpoint)]
         assert section.problems == str(mine.with_name("mine.jsonl"))
-    # What the likelihoods score ends in the answer, as the gold solutions do.
+    # The scored solution ends with the answer, as the reference solutions do.
     assert last_box(problem.solution) == problem.answer
 
 
 @pytest.mark.parametrize("name", ["demo", "../demo"])
-def test_a_profile_of_ones_own_is_read_again_but_not_under_a_shipped_name(
-    mine, name, refused
-):
+def test_a_users_profile_is_read_back_but_not_under_a_shipped_name(mine, name, refused):
     profile = load_profile(mine)
-    # As a run hands it to its notebooks.
+    # A run writes the complete profile for its notebooks.
     mine.write_text(yaml.safe_dump(profile.model_dump()))
     assert load_profile(mine) == profile
     mine.write_text(MINE.replace("name: mine", f"name: {name}"))
     assert "name: " in refused(load_profile, mine)
 
 
-def test_a_command_asks_for_a_run_as_it_can_be_asked_for_again(tmp_path, monkeypatch):
+def test_the_options_of_a_run_lead_to_the_same_profile_again(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
     mine = profile_with_overrides("demo", limit=3, name="demo-mine")
     assert load_profile("demo").options == "--profile demo"
@@ -272,12 +276,12 @@ def test_a_command_asks_for_a_run_as_it_can_be_asked_for_again(tmp_path, monkeyp
     assert load_profile(mine.options.removeprefix("--profile ")) == mine
 
 
-def test_problems_of_an_unknown_level_can_be_asked_for_in_chat_form():
-    asked = Accuracy(models=["demo"], levels=[0])
-    assert (asked.levels, asked.format) == ([0], "chat")
+def test_problems_of_unknown_level_can_be_selected_and_chat_is_the_default_format():
+    accuracy = Accuracy(models=["demo"], levels=[0])
+    assert (accuracy.levels, accuracy.format) == ([0], "chat")
 
 
-def test_a_variation_is_the_accuracy_run_with_a_few_settings_of_its_own():
+def test_a_variation_inherits_the_accuracy_settings_that_it_does_not_change():
     accuracy = load_profile("demo").accuracy
     fillers = accuracy.variations["fillers"]
     assert "mless:10" in map(str, fillers.conditions)
@@ -285,13 +289,13 @@ def test_a_variation_is_the_accuracy_run_with_a_few_settings_of_its_own():
     assert fillers.variations == {}
     assert fillers.elicit == accuracy.elicit
     assert accuracy.variations["sampling"].samples == 8
-    # Without reasoning: what is elicited at once is the answer.
+    # Answers without reasoning: no tokens are generated before the elicitation.
     direct = load_profile("families").accuracy.variations["direct"]
     assert direct.max_new_tokens == 0
     assert direct.elicit
 
 
-def test_a_notebook_that_shows_a_section_says_which_one_the_profile_lacks():
+def test_a_missing_section_of_a_profile_is_named():
     demo = load_profile("demo")
     assert demo.require("ablations") is demo.ablations
     with pytest.raises(InputError, match="demo has no section `likelihood`: add one"):

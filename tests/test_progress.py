@@ -1,4 +1,4 @@
-"""Bars are drawn for programs that switch them on, and for nobody else."""
+"""Progress bars are drawn only if a program switches them on."""
 
 import pytest
 
@@ -10,14 +10,14 @@ def shown(monkeypatch):
     monkeypatch.setattr(progress, "shown", True)
 
 
-def test_a_bar_that_is_switched_off_says_nothing(capsys, monkeypatch):
+def test_a_bar_that_is_switched_off_prints_nothing(capsys, monkeypatch):
     monkeypatch.setattr(progress, "shown", False)
     with progress.bar("layer 1", 2) as bar:
         bar.update(2)
     assert not capsys.readouterr().err
 
 
-def test_in_a_log_a_stage_is_one_line_and_in_a_terminal_it_moves(capsys, monkeypatch):
+def test_a_bar_is_one_line_in_a_log_and_moves_in_a_terminal(capsys, monkeypatch):
     with progress.bar("layer 1", 200, done=1) as bar:
         for _ in range(199):
             bar.update()

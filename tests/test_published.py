@@ -1,4 +1,4 @@
-"""A number that is told in two places is the same one, with the same interval."""
+"""A number that two stored tables report is the same, with the same interval."""
 
 import pytest
 
@@ -6,22 +6,22 @@ from docs import stored
 from docs.write import where
 
 
-def same(told, others):
-    """Say that estimates by their places are the same elsewhere."""
-    assert told
-    assert told.keys() == others.keys()
-    for place, one in told.items():
-        other = others[place]
+def same(estimates, others):
+    """Assert that estimates by label equal those of another table."""
+    assert estimates
+    assert estimates.keys() == others.keys()
+    for label, one in estimates.items():
+        other = others[label]
         numbers = (one.effect, one.low, one.high)
         assert numbers == pytest.approx((other.effect, other.low, other.high), rel=1e-3)
 
 
 def of_claim(claim):
-    """Return what is known of a claim by model."""
+    """Return the estimates of a claim by model."""
     return {row.model: row.estimate for row in stored.about(claim)}
 
 
-def test_accuracy_moves_by_what_the_table_of_limits_has_at_its_limit():
+def test_the_accuracy_claim_equals_the_table_of_limits_at_its_limit():
     at_limit = where(stored.rows("studies/results/limits.csv"), limit=768)
     same(of_claim("accuracy-mless"), {row.model: row.effect for row in at_limit})
 
@@ -34,7 +34,7 @@ def test_accuracy_moves_by_what_the_table_of_limits_has_at_its_limit():
         ("points-arm", "arm", "none"),
     ],
 )
-def test_a_weighted_claim_has_the_numbers_of_the_diagnostics(
+def test_a_weighted_claim_has_the_numbers_of_the_table_of_diagnostics(
     claim, treatment, reference
 ):
     weighted = stored.rows("studies/results/weights.csv")
@@ -42,7 +42,7 @@ def test_a_weighted_claim_has_the_numbers_of_the_diagnostics(
     same(of_claim(claim), {row.model: row.points for row in checked})
 
 
-def test_an_accuracy_that_is_drawn_is_the_graders():
+def test_the_accuracies_of_fig_10_equal_those_of_the_table_of_graders():
     graded = stored.rows("studies/results/authors_rule.csv")
     graded = where(graded, profile="families", part="main")
     drawn = where(stored.rows("figures/families/fig10.csv"), source="this run")
@@ -53,21 +53,21 @@ def test_an_accuracy_that_is_drawn_is_the_graders():
     )
 
 
-def test_token_classes_differ_by_what_fig_7_shows():
+def test_the_claim_on_token_classes_has_the_numbers_of_fig_7():
     shown = where(stored.rows("figures/families/fig07.csv"), condition="none")
-    told = {
+    judged = {
         (row.model, row.part): row.estimate for row in stored.about("token-classes")
     }
     differences = {
         (row.model, getattr(row, "class")): getattr(row, "against others")
         for row in shown
     }
-    # A claim tells the class that decides it alone.
-    same(told, {place: differences[place] for place in told})
+    # A verdict has only the number of the class that decides it.
+    same(judged, {label: differences[label] for label in judged})
 
 
 @pytest.mark.parametrize("profile", ["demo", "families"])
-def test_no_interval_of_few_answers_has_no_width(profile):
+def test_every_interval_of_an_accuracy_has_a_width(profile):
     rows = where(stored.rows(f"figures/{profile}/fig10.csv"), source="this run")
     assert rows
     assert all(row.accuracy.high - row.accuracy.low > 1 for row in rows)

@@ -1,4 +1,6 @@
-"""What a run computes before its notebooks start, and what it hands to them."""
+"""The parts that a run computes before its notebooks start, and the notebooks'
+settings.
+"""
 
 import json
 import re
@@ -19,8 +21,8 @@ from lib.profiles import VARIATIONS, load_profile
 
 @pytest.fixture
 def runs(monkeypatch, tmp_path):
-    """Run notebooks of a profile, of which nothing is computed; return what would have
-    been, in order.
+    """A function that runs notebooks of a profile without computing anything, and
+    returns the calls that would have computed the parts, in order.
     """
     calls = []
 
@@ -58,7 +60,7 @@ def runs(monkeypatch, tmp_path):
     return begin
 
 
-def test_what_a_notebook_needs_is_planned_and_computed_once_before_it_starts(runs):
+def test_the_parts_that_a_notebook_needs_are_computed_once_before_it_starts(runs):
     measured = ["tokens", "attention", "controls", "activations"]
     answered = ["main", *VARIATIONS, "likelihood", "ablations", "draws", "draw_scores"]
     plan, *done = runs("families", ["01", "02", "07"])
@@ -81,27 +83,27 @@ def test_what_a_notebook_needs_is_planned_and_computed_once_before_it_starts(run
 
 
 def named_in(notebook):
-    """Return the parts of measurements and of answers that a notebook's code names."""
+    """Return the parts of measurements and answers that a notebook's code names."""
     code = notebook.read_text(encoding="utf-8").replace('\\"', "'")
-    asked = re.findall(r"\b(?:measure|evaluation\.answers)\(run, ([^)]+)\)", code)
-    return set(re.findall(r"'(\w+)'", " ".join(asked)))
+    calls = re.findall(r"\b(?:measure|evaluation\.answers)\(run, ([^)]+)\)", code)
+    return set(re.findall(r"'(\w+)'", " ".join(calls)))
 
 
-def test_all_that_a_notebook_names_is_computed_before_it_starts():
+def test_the_parts_that_a_notebooks_code_names_are_listed_as_needed():
     named = {path.stem: named_in(path) for path in paths.notebooks()}
     assert named["02_meaningless_effect"] == {"tokens", "attention", "controls"}
     for notebook, parts in named.items():
         assert parts <= set(reproduce.NEEDS[notebook])
 
 
-def test_claims_are_judged_on_all_that_any_notebook_needs():
+def test_claims_are_judged_on_all_parts_that_any_notebook_needs():
     needs = {need for parts in reproduce.NEEDS.values() for need in parts}
-    # The tokens of single heads are drawn and not judged.
+    # The part `tokens` is only drawn; no claim uses it.
     assert set(reproduce.NEEDS["06_claims"]) == needs - {"tokens"}
 
 
 @pytest.mark.parametrize("fresh", [False, True])
-def test_fresh_measures_what_is_stored_and_begins_with_an_empty_folder(
+def test_fresh_ignores_stored_results_and_begins_with_an_empty_folder(
     runs, tmp_path, fresh
 ):
     old = tmp_path / "families" / "measured.nc"
@@ -117,7 +119,7 @@ def test_fresh_measures_what_is_stored_and_begins_with_an_empty_folder(
     assert recorded == load_profile("families").model_dump()
 
 
-def test_fresh_deletes_no_answers_for_the_sake_of_one_notebook(
+def test_fresh_for_one_notebook_refuses_to_delete_answers(
     tmp_path, monkeypatch, capsys
 ):
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
@@ -129,7 +131,9 @@ def test_fresh_deletes_no_answers_for_the_sake_of_one_notebook(
     assert kept.exists()
 
 
-def test_a_profile_without_likelihoods_leaves_their_notebook_out(runs, capsys, refused):
+def test_the_notebook_of_likelihoods_is_left_out_if_the_profile_has_none(
+    runs, capsys, refused
+):
     runs("demo", ["06", "07"])
     assert "[1/1] 06_claims\n" in capsys.readouterr().out
     message = refused(runs, "demo", ["07"])
@@ -151,7 +155,7 @@ raise KeyError("no such layer")
 
 @pytest.fixture
 def settings_of_a_user(tmp_path, monkeypatch):
-    """Settings of the tools underneath that a user has for other work."""
+    """A kernel and a PYTHONPATH that a user has for other work."""
     kernel = tmp_path / "jupyter" / "kernels" / "python3"
     kernel.mkdir(parents=True)
     spec = {"argv": ["false"], "display_name": "x", "language": "python"}
@@ -161,7 +165,7 @@ def settings_of_a_user(tmp_path, monkeypatch):
     monkeypatch.delenv("JUPYTER_PREFER_ENV_PATH", raising=False)
 
 
-def test_a_notebook_runs_in_its_folder_by_this_copy_whatever_kernels_a_user_has(
+def test_a_notebook_runs_in_its_folder_with_this_package_whatever_kernels_a_user_has(
     settings_of_a_user, monkeypatch, tmp_path, refused
 ):
     monkeypatch.setattr(paths, "RESULTS", tmp_path)

@@ -1,13 +1,13 @@
-"""Each setting reaches the numbers that it decides, and no others.
+"""Each setting changes the numbers that depend on it, and no others.
 
 One setting after the other is changed to a value that is not its default. A row of
-CHANGES names what must change with it: `measured` numbers, `answers`, answers of the
-variation `sampling`, `scores`, `draws` with their weights. Everything else stays, and
-a setting without a row fails. Numbers are kept under keys and the settings of their
-folder, here called their identity. It has to change with them, so that no run takes
-over what another setting gave; `(answers)` is an identity that changes although the
-numbers need not, and `=answers` numbers that are computed again and have to be the
-same.
+CHANGES names the results that must change: `measured` numbers, `answers`, answers of
+the variation `sampling`, `scores`, `draws` with their weights. All other results must
+stay the same, and a setting without a row fails. Numbers are stored under keys and the
+settings of their folder, here called their identity. The identity must change whenever
+the numbers do, so that no run reuses the numbers of another setting. `(answers)` means
+that the identity changes although the numbers need not, and `=answers` that the numbers
+are computed again and must be the same.
 """
 
 import functools
@@ -78,7 +78,7 @@ PROBLEMS = [
     ("Compute $3 \\times 5$.", "Five threes are $\\boxed{15}$.", "15", 2),
     ("Find $10 \\div 2$.", "Half of ten is $\\boxed{5}$.", "5", 2),
 ]
-# A setting by its place, another value, and what changes with it.
+# A setting by its dotted name, another value, and the results that change with it.
 CHANGES = """
 name | other |
 description | other |
@@ -148,22 +148,22 @@ pass_rates.temperature | 3.0 | draws
 pass_rates.max_new_tokens | 3 | draws
 pass_rates.batch_size | 2 | =draws
 """
-# Whose settings are those of accuracy.sampling, and of likelihood.
+# Sections with the same settings as accuracy.sampling, or as likelihood.
 OTHER_VARIATIONS = (
     *("fillers", "interventions", "arm_map", "comparisons", "direct"),
     "ablations",
 )
-NO_SETTING = "larger"  # which profile a run is a part of; no person sets it
+NO_SETTING = "larger"  # the profile that a run is a part of; users do not set it
 
 ROWS = []
 for line in CHANGES.strip().splitlines():
-    _place, _value, _changed = (cell.strip() for cell in line.split("|"))
-    ROWS.append((_place, yaml.safe_load(_value), _changed.split()))
+    _setting, _value, _changed = (cell.strip() for cell in line.split("|"))
+    ROWS.append((_setting, yaml.safe_load(_value), _changed.split()))
 
 
 @pytest.fixture(scope="module", autouse=True)
 def cut_once():
-    """Cut each filler to its tokens once, which is most of what a prompt takes."""
+    """Cut each filler to its tokens once: this takes most of the time of a prompt."""
     with pytest.MonkeyPatch.context() as patch:
         cut = functools.cache(building.cut_to_tokens)
         patch.setattr(building, "cut_to_tokens", cut)
@@ -172,7 +172,7 @@ def cut_once():
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, tiny_llama):
-    """A profile whose fillers, samples and sections are all there, and its files."""
+    """A folder with the profile MINE, which has every section, and its files."""
     folder = tmp_path_factory.mktemp("mine")
     shutil.copytree(tiny_llama, folder / "tiny-llama")
     other = shutil.copytree(tiny_llama, folder / "other-llama")
@@ -189,17 +189,17 @@ def folder(tmp_path_factory, tiny_llama):
 
 
 def alter_weights(checkpoint):
-    """Turn the weights of a checkpoint round."""
+    """Shift the weights within each tensor of a checkpoint by one element."""
     file = checkpoint / "model.safetensors"
     weights = load_file(file)
     rolled = {name: weights[name].roll(1).contiguous() for name in weights}
     save_file(rolled, file, {"format": "pt"})
 
 
-def with_change(folder, place, value):
-    """Return the profile with another value at a dotted place."""
+def with_change(folder, setting, value):
+    """Return the profile with another value of a setting, given by its dotted name."""
     content = yaml.safe_load(MINE)
-    *sections, name = place.split(".")
+    *sections, name = setting.split(".")
     section = content
     for part in sections:
         section = section.setdefault(part, {})
@@ -210,7 +210,9 @@ def with_change(folder, place, value):
 
 
 def identity(profile):
-    """Return what the numbers of each section are kept under."""
+    """Return the settings and keys under which the numbers of each section are
+    stored.
+    """
     spec = profile.attention.models[0]
     model = unloaded(spec, profile.attention.dtype)
     example = profile.attention.example
@@ -252,7 +254,7 @@ def identity_of_scores(profile):
 
 
 def identity_of_draws(profile, rates):
-    # An answer has a score under each condition, which is in the score's key.
+    # The key of a score depends on its condition, so the conditions are enough.
     drawn = identity_of_answers(profile, rates.drawing_settings)
     return drawn, [str(condition) for condition in rates.scoring_settings.conditions]
 
@@ -269,7 +271,7 @@ def numbers(profile, section, results):
             scores = evaluation.scores(profile)
             return scores[["problem_id", "condition", "target", "nats"]]
         if section == "draws":
-            # A random model's answers are all wrong, and would need no score.
+            # A random model gives only wrong answers, which would not be scored.
             patch.setattr(
                 sample_scores, "is_mixed", lambda rows: pd.Series(True, rows.index)
             )
@@ -290,24 +292,24 @@ def base(folder, tmp_path_factory):
 
 
 def test_every_setting_has_a_row():
-    places = {place for place, _, _ in ROWS}
-    assert set(settings_below(Profile)) == places
+    settings = {setting for setting, _, _ in ROWS}
+    assert set(settings_below(Profile)) == settings
 
 
-def settings_below(model, place=""):
-    """Yield the dotted place of each setting, those of one variation for all."""
+def settings_below(model, prefix=""):
+    """Yield the dotted name of each setting; one variation stands for all."""
     for name, field in model.model_fields.items():
         if name == NO_SETTING:
             continue
         section = section_of(field.annotation)
         if section and name not in OTHER_VARIATIONS:
-            yield from settings_below(section, f"{place}{name}.")
+            yield from settings_below(section, f"{prefix}{name}.")
         else:
-            yield f"{place}{name}"
+            yield f"{prefix}{name}"
 
 
 def section_of(annotation):
-    """Return the class of a field that is a section, with settings of its own."""
+    """Return the class of a field that is a section with settings, else None."""
     if get_origin(annotation) is list:
         return None
     kinds = get_args(annotation) or (annotation,)
@@ -319,9 +321,9 @@ def section_of(annotation):
 
 @functools.cache
 def attends_in_bfloat16():
-    """Say whether torch attends to a longer prompt in bfloat16 here.
+    """Return whether torch can compute the attention of a longer prompt in bfloat16.
 
-    Where a processor has AMX and ATEN_CPU_CAPABILITY says default, it fails itself.
+    It fails if a processor has AMX and ATEN_CPU_CAPABILITY is "default".
     """
     query = torch.ones(1, 1, 64, 8, dtype=torch.bfloat16)
     try:
@@ -331,16 +333,16 @@ def attends_in_bfloat16():
     return True
 
 
-@pytest.mark.parametrize("place, value, changed", ROWS, ids=[row[0] for row in ROWS])
+@pytest.mark.parametrize("setting, value, changed", ROWS, ids=[row[0] for row in ROWS])
 def test_a_setting_changes_its_numbers_and_no_others(
-    base, folder, tmp_path, place, value, changed
+    base, folder, tmp_path, setting, value, changed
 ):
     if value == "bfloat16" and not attends_in_bfloat16():
         pytest.skip("torch itself fails in bfloat16 with this ATEN_CPU_CAPABILITY")
-    kept_under, before = base
-    profile = with_change(folder, place, value)
+    old_identity, before = base
+    profile = with_change(folder, setting, value)
     now = identity(profile)
-    others = {name for name in now if now[name] != kept_under[name]}
+    others = {name for name in now if now[name] != old_identity[name]}
     computed_again = {name.strip("=") for name in changed if name.startswith("=")}
     cautious = {name.strip("()") for name in changed if name.startswith("(")}
     different = {name for name in changed if name.isalpha()}

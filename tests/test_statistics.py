@@ -1,5 +1,5 @@
-"""Intervals by the kind of their numbers, paired tests and power: known values, planted
-templates, simulations.
+"""Intervals of each kind, paired tests and power, checked by known values, planted
+templates and simulations.
 """
 
 import math
@@ -29,7 +29,7 @@ def ends(mean):
 
 
 def templated(count, each):
-    """The ids of problems of which so many, one after the other, share a template."""
+    """Return ids of problems of which each `each` consecutive ones share a template."""
     return [f"embedded/{index // each}/{index}" for index in range(count)]
 
 
@@ -40,7 +40,7 @@ def differences(better, worse, n):
 
 
 @pytest.mark.parametrize("n", [20, 96])
-def test_supported_is_never_reached_where_mcnemar_does_not_reject(n):
+def test_no_claim_is_supported_if_mcnemars_test_does_not_reject(n):
     for better in range(0, 16):
         for worse in range(0, min(better + 1, n - better + 1)):
             decision = decide(differences(better, worse, n), low=0)
@@ -51,7 +51,7 @@ def test_supported_is_never_reached_where_mcnemar_does_not_reject(n):
     assert p_value(four, low=0) == pytest.approx(0.125, rel=0.02)
 
 
-def test_problems_that_repeat_their_template_count_as_one():
+def test_problems_of_one_template_count_as_one():
     rng = np.random.default_rng(5)
     top = rng.normal(3, 1, 25)
     ids = templated(100, 4)
@@ -70,17 +70,17 @@ def test_problems_that_repeat_their_template_count_as_one():
     assert best.low == pytest.approx(best_once.low, rel=0.02)
 
 
-def test_each_column_has_the_interval_that_it_has_alone():
+def test_each_column_has_the_same_interval_as_alone():
     values = np.random.default_rng(3).gamma(1.0, size=(40, 3))
     values[:, 2] = 7.0
     ids = templated(40, 3)
-    whole = interval(values, ids)
+    together = interval(values, ids)
     alone = [ends(interval(column, ids)) for column in values.T]
-    assert np.transpose(ends(whole)) == pytest.approx(np.array(alone))
-    assert whole.low[2] == whole.high[2] == 7  # what never varies over many problems
+    assert np.transpose(ends(together)) == pytest.approx(np.array(alone))
+    assert together.low[2] == together.high[2] == 7  # a constant column
 
 
-def test_equal_values_have_an_interval_where_there_are_twenty():
+def test_equal_values_have_an_interval_only_from_twenty_on():
     assert interval([7.0] * 20).error == 0
     few = interval([7.0] * 19)
     assert few.estimate == 7
@@ -108,7 +108,7 @@ def test_a_handful_of_answers_has_a_wide_interval_within_the_scale(kind, scale, 
         assert mean.high - mean.low > 60
 
 
-def test_a_difference_that_one_template_makes_is_none():
+def test_a_difference_in_a_single_template_is_not_significant():
     gained = 100.0 * (np.arange(96) < 12)
     templates = [0] * 12 + list(range(1, 85))
     of_one_template = interval(gained, templates, "difference")
@@ -116,7 +116,7 @@ def test_a_difference_that_one_template_makes_is_none():
     assert of_many.low > 0 >= of_one_template.low
 
 
-def test_a_ratio_of_means_is_known_as_well_as_its_parts_agree():
+def test_the_interval_of_a_ratio_of_means_equals_that_of_a_bootstrap():
     rng = np.random.default_rng(3)
     denominator = rng.normal(-2, 0.3, 200)
     noisy = 0.9 * denominator + rng.normal(0, 0.5, 200)
@@ -128,24 +128,24 @@ def test_a_ratio_of_means_is_known_as_well_as_its_parts_agree():
     assert share.estimate == pytest.approx(noisy.mean() / denominator.mean())
 
 
-# An estimate, the ends of its interval, and how they are told.
-TOLD = """
+# An estimate, the ends of its interval, and the formatted text.
+FORMATTED = """
 0.0232 0.00013 0.0464 → 0.023 [0.000, 0.046]
 -1.04 -20.6 12.3 → -1 [-21, 12]
 0.5 0.4003 0.5997 → 0.50 [0.40, 0.60]  # half of the width is 0.0997: 0.10
 0.5 -0.2 1.2 → 0.50 [-0.20, 1.20]  # half of the width is 0.70, the width 1.4
-0.87501073 0.87500965 0.87501158 → 0.88  # narrower than what processors agree on
+0.87501073 0.87500965 0.87501158 → 0.88  # narrower than differences of processors
 0.87 0.8695 0.8705 → 0.87000 [0.86950, 0.87050]
 0.5 nan nan → 0.50
 -1e-9 -2.2 2.2 → +0.0 [-2.2, +2.2]
--1.54 -3.64 -0.032 → -1.54 [-3.64, -0.03]  # that 0 lies outside shows
+-1.54 -3.64 -0.032 → -1.54 [-3.64, -0.03]  # digits enough to show that 0 is outside
 1.54 0.004 3.64 → +1.540 [+0.004, +3.640]
 1.54 0 3.64 → +1.5 [+0.0, +3.6]
 """
 
 
-@pytest.mark.parametrize("row", TOLD.strip().splitlines())
-def test_a_number_is_told_with_two_digits_of_half_its_interval(row):
+@pytest.mark.parametrize("row", FORMATTED.strip().splitlines())
+def test_a_number_is_rounded_to_two_digits_of_its_intervals_half_width(row):
     numbers, text = row.partition("  #")[0].split(" → ")
     sign = "+" if "+" in text else ""
     estimate, low, high = map(float, numbers.split())
@@ -154,8 +154,9 @@ def test_a_number_is_told_with_two_digits_of_half_its_interval(row):
 
 VALUES = 0.3 + np.linspace(-1, 1, 40)
 TAILED = np.append(np.zeros(35), np.full(5, 10.0))
-# One problem of each of three templates, and five of a fourth: 64 / 28 count.
-UNEQUAL = [f"embedded/{template}/{place}" for place, template in enumerate("abcddddd")]
+# One problem of each of three templates and five of a fourth: the effective number of
+# problems is 64 / 28.
+UNEQUAL = [f"embedded/{template}/{i}" for i, template in enumerate("abcddddd")]
 CHANGES = 100.0 * np.repeat([-1, 1, 0], [10, 25, 45])
 
 
@@ -197,12 +198,14 @@ CHANGES = 100.0 * np.repeat([-1, 1, 0], [10, 25, 45])
         (np.round(tango_interval(7, 1, 21), 3), (-0.517, -0.026)),
     ],
 )
-def test_known_values(computed, known):
+def test_intervals_and_tests_have_their_published_values(computed, known):
     assert computed == pytest.approx(known, abs=5e-5, nan_ok=True)
 
 
 @given(st.integers(1, 500), st.data())
-def test_intervals_hold_their_estimates_and_tangos_mirrors_with_the_sides(n, data):
+def test_intervals_include_their_estimates_and_tangos_mirrors_if_sides_are_swapped(
+    n, data
+):
     only_a = data.draw(st.integers(0, n))
     only_b = data.draw(st.integers(0, n - only_a))
     low, high = tango_interval(only_a, only_b, n)
@@ -237,24 +240,24 @@ def test_the_smallest_level_is_the_p_value_of_the_intervals_own_test():
     assert level(np.zeros(40)) == 1
 
 
-def test_the_largest_column_is_held_against_what_random_signs_of_the_rows_give():
-    # Sums of random signs, two deviations of which are allowed for.
+def test_the_largest_column_is_compared_with_random_signs_of_the_rows():
+    # The bound is two standard deviations of a sum of random signs.
     alone = interval([[1.0], [-1.0]] * 50, kind="largest")
     assert alone.low == pytest.approx(-2 * math.sqrt(100) / 100, abs=0.03)
-    # Flipped, the larger sum is 3, 1 or -1.
+    # With random signs of the rows the larger sum is 3, 1 or -1.
     both = interval([[1.0, -1.0], [2.0, 0.0]], kind="largest")
     assert both.estimate == 1.5
     assert both.low == 0
 
 
 @given(st.floats(1e-6, 1e6))
-def test_an_interval_keeps_to_the_unit_of_its_values(scale):
+def test_an_interval_scales_with_the_unit_of_its_values(scale):
     expected = scale * np.array(ends(interval(TAILED)))
     assert ends(interval(scale * TAILED)) == pytest.approx(expected)
 
 
 @given(st.lists(st.integers(1, 30), min_size=2, max_size=40))
-def test_degrees_of_freedom_are_those_of_the_whole_covariance_matrix(sizes):
+def test_degrees_of_freedom_equal_those_of_the_full_covariance_matrix(sizes):
     shares = np.array(sizes) / sum(sizes)
     apart = np.eye(len(sizes)) - shares[:, None] - shares + (shares**2).sum()
     covariance = shares[:, None] * apart * shares
@@ -267,7 +270,7 @@ def test_degrees_of_freedom_are_those_of_the_whole_covariance_matrix(sizes):
 
 
 def test_the_memory_of_a_statistic_does_not_grow_with_the_square_of_the_problems():
-    n = 8000  # whose square in float64 is half a gigabyte
+    n = 8000  # a matrix of n by n in float64 takes half a gigabyte
     values = np.arange(3 * n).reshape(n, 3) % 7.0
     tracemalloc.start()
     for kind in ("mean", "largest"):
@@ -278,7 +281,7 @@ def test_the_memory_of_a_statistic_does_not_grow_with_the_square_of_the_problems
     assert peak < 200e6
 
 
-def test_an_area_has_delongs_error():
+def test_an_area_under_the_roc_curve_has_delongs_standard_error():
     rng = np.random.default_rng(3)
     right = np.arange(60) < 20
     x = rng.normal(size=60).round(1) + right

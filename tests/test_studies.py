@@ -1,4 +1,4 @@
-"""What the studies of the findings count, on scores that can be checked by eye."""
+"""The tables of the studies, on answers and scores that can be checked by eye."""
 
 import json
 
@@ -41,7 +41,7 @@ base,none,p1,-20
 base,mless,p0,-11
 base,mless,p1,-21
 """
-# A fourth problem was scored in chat alone.
+# A fourth problem was scored only with chat prompts.
 CHAT = """model,condition,problem_id,nats
 tiny,none,p0,-5
 tiny,none,p1,-5
@@ -54,7 +54,7 @@ tiny,mless,p3,-99
 """
 
 
-def test_plain_prompts_stand_beside_chat_on_the_same_problems():
+def test_plain_prompts_are_compared_with_chat_prompts_on_the_same_problems():
     scores = [table(csv).assign(target="solution") for csv in (PLAIN, CHAT)]
     rows = plain.compared(*scores).set_index(["model", "treatment", "reference"])
     slashes = rows.loc["tiny", "mless", "none"]
@@ -62,7 +62,7 @@ def test_plain_prompts_stand_beside_chat_on_the_same_problems():
     assert (slashes.effect, slashes.effect_in_chat) == (2, -1)
     assert slashes.low < 2 < slashes.high
 
-    # What was not scored, in either form, has no number.
+    # Pairs that were not scored have no numbers.
     assert rows.loc["tiny", "random", "none"].isna().all()
     base = rows.loc["base", "mless", "none"]
     assert base.effect == pytest.approx(-1)
@@ -71,14 +71,14 @@ def test_plain_prompts_stand_beside_chat_on_the_same_problems():
 
 def test_rounding_is_compared_on_the_same_answers():
     answers, exact = draws_of(problems=30)
-    # What both conditions of a pair share is no change.
+    # A change that both conditions of a pair share has no effect.
     rounded = exact.assign(nats=exact.nats + 0.3)
-    place = rounded.answer.str[-1]
-    # Slashes make the right answers likelier where they are rounded, and some wrong
-    # ones less likely.
-    change = place.map({"0": 0.4, "3": -0.4}).fillna(0)
+    number = rounded.answer.str[-1]
+    # Rounding raises the log-likelihood of right answers under slashes, and lowers that
+    # of some wrong ones.
+    change = number.map({"0": 0.4, "3": -0.4}).fillna(0)
     rounded.nats += change.where(rounded.condition == "mless", 0)
-    # Answers of which the stored scores know nothing.
+    # Answers without stored scores.
     unknown = rounded.assign(answer=rounded.answer + "-new")
     rows = bfloat16.compared(answers, exact, pd.concat([rounded, unknown]))
 
@@ -91,14 +91,14 @@ def test_rounding_is_compared_on_the_same_answers():
         assert row.points_float32 == row.log_ratio_sd_float32 == 0
 
 
-def test_answers_that_are_scored_in_one_dtype_alone_are_no_comparison(refused):
+def test_answers_scored_in_only_one_dtype_are_refused(refused):
     answers, exact = draws_of(problems=30)
     fewer = exact[exact.answer != "p3-1"]
     message = refused(bfloat16.compared, answers, exact, fewer)
     assert message.startswith("tiny: answers to problems with both right")
 
 
-def test_the_prompt_decides_by_the_authors_rule_where_an_answer_has_no_box():
+def test_by_the_authors_rule_the_prompt_decides_if_an_answer_has_no_box():
     rows = [
         record(condition, response, response == r"\boxed{12}", response=response)
         for condition in ("none", "bare")
@@ -107,12 +107,12 @@ def test_the_prompt_decides_by_the_authors_rule_where_an_answer_has_no_box():
     answers = frame([row | {"answer": "12"} for row in rows])
     judged = pd.DataFrame(authors_rule.compared(answers)).set_index("condition")
     shares = judged[["n", *authors_rule.GRADERS]].T.to_dict("list")
-    # The bare condition has no instruction, and so no box.
+    # The condition bare has no instruction, so its prompt has no box.
     assert shares == {"none": [4, 25, 100, 75, 75], "bare": [4, 25, 75, 75, 75]}
     assert (judged.rule_our_prompt_low < judged.rule_our_prompt_high).all()
 
 
-def test_checks_of_weights_leave_out_what_the_weights_do_not_allow():
+def test_the_table_of_checks_withholds_estimates_with_uneven_weights():
     answers, scores = draws_of(problems=30)
     answers.loc[answers.problem_id.isin(["p0", "p1"]), "right"] = False
     draws = scored_draws(answers, scores)
@@ -127,7 +127,7 @@ def test_checks_of_weights_leave_out_what_the_weights_do_not_allow():
     assert refused.points.isna().to_list() == [False, True]
 
 
-def test_problems_up_to_the_last_look_are_told_apart_from_the_others(monkeypatch):
+def test_problems_before_and_after_the_last_look_are_separate_blocks(monkeypatch):
     monkeypatch.setattr(weights, "LAST_LOOK", 10)
     answers, scores = draws_of(problems=30)
     leveled = answers.assign(level=1)
@@ -135,17 +135,17 @@ def test_problems_up_to_the_last_look_are_told_apart_from_the_others(monkeypatch
     assert blocks.n.to_list() == [10, 20]
 
 
-def test_simulated_answers_are_drawn_with_the_chances_that_they_are_given():
+def test_simulated_answers_are_drawn_with_their_stated_probabilities():
     rng = np.random.default_rng(1)
     draws, truth = pass_rates.draw(20_000, 0.9, rng)
     assert len(draws) == 80_000
     assert abs(observed_differences(draws).mean() - truth) < 1
     assert abs(weighted_differences(draws, "mless", "none").mean() - truth) < 0.5
-    # The chances of what was drawn lie above those of twelve like answers.
+    # Drawn answers are more probable on average than 1/12, that of equal answers.
     assert draws[["none", "mless"]].mean().min() > -np.log(12)
 
 
-def test_weights_are_narrower_than_counts_where_conditions_are_alike():
+def test_weighting_is_more_precise_than_counting_if_the_conditions_are_similar():
     alike = pass_rates.simulate(problems=120, noise=0.3, simulations=12)
     assert alike["half_width_weights"] < alike["half_width_counting"] / 2
     assert abs(alike["bias_weights"]) < 1
@@ -155,15 +155,15 @@ HOLDING = ["We get $x = \\boxed{12}$. Done.", "The sum is 12."]
 OTHERS = ["The sum is 112.", "The sum is 12.5 at least.", "Add both. The sum is 12."]
 
 
-def test_a_hint_holds_the_answer_as_a_number_of_its_own():
+def test_a_hint_has_the_answer_only_as_a_separate_number():
     for solution in HOLDING + OTHERS:
-        # The problem itself names the answer, which is no hint.
-        asked = {"unique_id": "p0", "problem": "Is it 12?", "answer": "12"}
-        problem = Problem(**asked, solution=solution)
+        # The problem also has the answer, which does not count as a hint.
+        fields = {"unique_id": "p0", "problem": "Is it 12?", "answer": "12"}
+        problem = Problem(**fields, solution=solution)
         assert hints.holds_answer(problem) is (solution in HOLDING), solution
 
 
-def test_hints_are_compared_apart_by_what_they_hold():
+def test_hints_with_and_without_the_answer_are_compared_separately():
     problems = [
         Problem(unique_id="p0", problem="?", answer="3", solution="It is 3."),
         Problem(unique_id="p1", problem="?", answer="4", solution="Think."),
@@ -193,14 +193,14 @@ def test_an_expression_that_is_repeated_equals_the_answer_and_is_not_worked_out(
     assert (slashes.effect, slashes.equal_effect) == (-50, 50)
 
 
-def test_the_problem_twice_is_compared_over_complete_models():
+def test_the_repeated_problem_is_compared_over_models_that_answered_everything():
     names = [f"embedded/{kind}/{number}" for kind in "abcd" for number in range(6)]
     rows = []
     for model, twice_right in (("seen", 6), (twice.UNSEEN[0], 18)):
-        for place, name in enumerate(names):
-            rows.append(record("none", name, place >= 23, model=model))
-            rows.append(record("repeat", name, place < twice_right, model=model))
-    # A model that has not come to the end yet does not count.
+        for number, name in enumerate(names):
+            rows.append(record("none", name, number >= 23, model=model))
+            rows.append(record("repeat", name, number < twice_right, model=model))
+    # A model that has not answered all problems yet does not count.
     rows += [
         record(name, "embedded/a/0", True, model="cut") for name in ("none", "repeat")
     ]
@@ -212,7 +212,7 @@ def test_the_problem_twice_is_compared_over_complete_models():
     assert (every.right_none, every.right) == (2, 24)
     assert every.effect == pytest.approx(100 * (24 - 2) / 48)
     assert new.effect == pytest.approx(100 * (18 - 1) / 24)
-    # Problems of a kind change alike, which leaves few of them.
+    # Problems of a kind change together, so the interval over kinds is wider.
     assert new.low < new.low_problems < new.effect < new.high_problems < new.high
     assert new.p_sign < new.p_value
 
@@ -221,14 +221,14 @@ GIVEN = "Let $x$ be a number. What is"
 PROBLEM = f"{GIVEN} $x + 1$, in\nwords?"
 
 
-def test_a_problem_is_parted_between_words():
+def test_a_problem_is_split_between_words():
     assert contamination.parted(PROBLEM) == (GIVEN, " $x + 1$, in\nwords?")
     assert contamination.parted("Compute_this please") == ("", "Compute_this please")
     begin, rest = contamination.parted("a b c d e")
     assert (begin, rest) == ("a b c", " d e")
 
 
-def test_a_rest_is_reproduced_word_by_word_and_whatever_follows():
+def test_a_rest_counts_as_reproduced_word_by_word_whatever_follows():
     rest = " $x + 1$, in\nwords?"
     assert contamination.reproduces(" $x + 1$,  in words? It is", rest)
     assert not contamination.reproduces(" $x + 2$, in words?", rest)
@@ -273,7 +273,7 @@ def test_a_model_that_repeats_itself_reproduces_a_rest_of_repeats(demo, tmp_path
     assert read(out / contamination.ROWS) == rows
 
 
-def test_slashes_are_compared_by_what_is_reproduced_where_both_are_enough():
+def test_slashes_are_compared_by_reproduction_only_with_enough_problems_of_both_kinds():
     names = [f"p{number}" for number in range(60)]
     rows = pd.DataFrame({"model": "tiny", "problem_id": names, "rouge_l": 50.0})
     rows["reproduced"] = [number < 25 for number in range(60)]
@@ -300,14 +300,14 @@ def test_slashes_are_compared_by_what_is_reproduced_where_both_are_enough():
     assert row["slashes_seen"] is row["slashes_others"] is None
 
 
-ASKED = """key,condition,response,right,nats
+FIRST_RUN = """key,condition,response,right,nats
 a,none,1,True,-1
 b,none,2,False,-2
 c,arm,3,True,-3
 d,arm,4,True,-4
 e,arm,5,True,-5
 """
-ASKED_AGAIN = """key,condition,response,right,nats
+SECOND_RUN = """key,condition,response,right,nats
 d,arm,44,False,-4
 b,none,22,True,-2.25
 a,none,11,True,-0.5
@@ -317,25 +317,25 @@ c,arm,33,False,-3
 
 @pytest.fixture
 def runs():
-    """What one processor answered and scored, and what another did."""
+    """The answers and scores of one processor, and those of another one."""
     first, second = (
         table(csv).assign(part="main", model="tiny", dtype="float32", processor=name)
-        for csv, name in ((ASKED, "GPU"), (ASKED_AGAIN, "CPU"))
+        for csv, name in ((FIRST_RUN, "GPU"), (SECOND_RUN, "CPU"))
     )
     return first, second
 
 
-def test_answers_that_are_asked_again_are_compared_by_key_and_processors(runs):
+def test_answers_generated_again_are_compared_by_key_and_processors(runs):
     (row,) = again.compared(*runs).reset_index().itertuples()
     assert (row.processor, row.processor_again) == ("GPU", "CPU")
     assert (row.n, row.other_text, row.lost, row.gained) == (4, 4, 2, 1)
 
 
-def test_scores_that_are_computed_again_are_told_apart_by_the_condition(runs):
+def test_scores_computed_again_are_compared_by_condition(runs):
     none, arm = again.scores_compared(*runs).reset_index().itertuples()
     assert (none.condition, none.n, none.largest) == ("none", 2, 0.5)
     assert (arm.condition, arm.n, arm.largest) == ("arm", 2, 0)
     assert (arm.processor, arm.processor_again) == ("GPU", "CPU")
-    # What one processor computed twice says nothing of two.
+    # Scores that the same processor computed twice are not compared.
     first, _ = runs
     assert again.scores_compared(first, first).empty

@@ -1,4 +1,6 @@
-"""00_try_it in JupyterLab, in a real Chromium: what is typed is drawn after a pause."""
+"""Notebook 00_try_it in JupyterLab, in a real Chromium: typed text is drawn after a
+pause.
+"""
 
 import os
 import shutil
@@ -17,9 +19,9 @@ from lib import paths
 
 PATIENCE = 180  # seconds, for a kernel and the demo model on a busy machine
 PICTURE = ".widget-output img"
-# each drawing is an image of its own, with none between
+# Each drawing is a new image; between two drawings there is none.
 SOURCE = f"return document.querySelector('{PICTURE}')?.src"
-# The bytes of what is drawn, as the browser has them.
+# Returns the bytes of the displayed picture.
 BYTES = """
     const done = arguments[arguments.length - 1];
     fetch(document.querySelector('.widget-output img').src)
@@ -30,13 +32,13 @@ BYTES = """
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
-    """JupyterLab on a copy of the notebook, with settings of its own."""
+    """The address of a JupyterLab with separate settings on a copy of the notebook."""
     folder = tmp_path_factory.mktemp("lab")
     shutil.copy(paths.NOTEBOOKS / "00_try_it.ipynb", folder)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    places = {
+    folders = {
         f"JUPYTER_{name}_DIR": str(folder / name.lower())
         for name in ("CONFIG", "DATA", "RUNTIME")
     }
@@ -53,7 +55,7 @@ def address(tmp_path_factory):
     ]
     server = subprocess.Popen(
         [sys.executable, "-m", "jupyterlab", *options],
-        env=os.environ | places | {"PYTHONPATH": str(paths.ROOT)},
+        env=os.environ | folders | {"PYTHONPATH": str(paths.ROOT)},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

@@ -1,5 +1,5 @@
-"""What the studies of importance weights simulate and count: that the simulated answers
-have the probabilities that they are given, and what each rival is known to do.
+"""The studies of importance weights: simulated answers have their stated probabilities,
+and each rival estimator has its known bias and cost.
 """
 
 import numpy as np
@@ -36,7 +36,7 @@ def test_simulated_prompts_differ_by_the_effect_and_weights_average_1(effect):
     rates = problems.rates.mean((0, 1))
     assert 100 * (rates[1] - rates[0]) == pytest.approx(effect, abs=0.3)
     assert draws.right.mean((0, 1, 3)) == pytest.approx(rates, abs=0.006)
-    # The probability of all answers under one prompt, from those of the other one.
+    # The probabilities of one prompt's answers, reweighted to the other, add up to 1.
     first, second = draws.ratio[:, :, 0], draws.ratio[:, :, 1]
     assert np.exp(first).mean() == pytest.approx(1, abs=0.05)
     assert np.exp(-second).mean() == pytest.approx(1, abs=0.05)
@@ -48,7 +48,7 @@ def test_simulated_answers_are_like_the_stored_ones():
     assert alike["mixed"] == pytest.approx(22, abs=1)
     assert alike["effective"] == pytest.approx(100 * 369 / 440, abs=2)
     assert alike["spread"] == pytest.approx(1.25, abs=0.1)
-    # Most of the variance is noise of the draws.
+    # Most of the variance is sampling noise.
     assert 0.9 < alike["variance_of_draws"] / alike["variance"] < 0.95
 
 
@@ -87,7 +87,7 @@ TRAPS = ["more answers where they were mixed", "allocation by first answers"]
 
 
 @pytest.mark.parametrize("name", rival_estimators.WAYS)
-def test_a_rival_is_biased_or_is_not(name):
+def test_an_estimator_is_unbiased_or_biased_as_documented(name):
     way, _ = rival_estimators.WAYS[name]
     problems, _, rng = sampled(6, shape=(100, 500))
     points, cost = way(problems, 2, rng)
@@ -97,11 +97,11 @@ def test_a_rival_is_biased_or_is_not(name):
     if name in UNBIASED:
         assert abs(means.mean() - 6) < 4 * error
     else:
-        # All others take the effect for smaller than it is.
+        # All other estimators underestimate the effect.
         assert means.mean() < 6 - 4 * error
 
 
-def test_more_answers_where_they_were_mixed_lose_the_effect_of_the_others():
+def test_more_answers_to_mixed_problems_lose_the_effect_of_the_others():
     problems, _, rng = sampled(6, shape=(100, 500))
     points, _ = rival_estimators.more_where_mixed(problems, 2, rng)
     rates = problems.rates
@@ -116,7 +116,8 @@ def test_coupled_answers_differ_no_more_often_than_their_probabilities_do():
     points, _ = rival_estimators.by_coupling(problems, 1, rng)
     apart = np.abs(np.tanh(draws.ratio / 2)).mean()
     right = problems.rates.mean(-1)
-    # Of the answers that differ, one is right and the other wrong.
+    # Coupled answers that differ are independent, so one of them is right and the other
+    # wrong with probability 2 r (1 - r).
     expected = (2 * right * (1 - right)).mean() * apart
     assert (points != 0).mean() == pytest.approx(expected, rel=0.1)
 
@@ -136,7 +137,7 @@ def checked(name, simulations=20):
     return weights_checks.row(name, found, as_scored)
 
 
-def test_the_checks_of_a_simulation_find_another_temperature_and_pass_the_right_one():
+def test_the_checks_detect_another_temperature_and_pass_the_right_one():
     right, hot = checked("as scored"), checked("temperature 1")
     assert right["slope"] == pytest.approx(1, abs=0.1)
     assert hot["slope"] == pytest.approx(0.6, abs=0.1)
@@ -153,7 +154,7 @@ def test_an_error_of_one_prompts_scores_moves_the_mean_weight_and_not_the_slope(
     assert wrong["second_excludes_1"] == wrong["withheld"] == 100
 
 
-def test_rounding_is_as_large_as_that_of_the_stored_scores():
+def test_simulated_rounding_is_as_large_as_that_of_the_stored_scores():
     stored = pd.read_csv(mean_weight.RESULTS / "bfloat16.csv")
     rounded = weights_checks.simulated("rounding as of bfloat16", simulations=3)
     assert rounded["rounding"].mean() == pytest.approx(
@@ -161,7 +162,7 @@ def test_rounding_is_as_large_as_that_of_the_stored_scores():
     )
 
 
-def test_top_p_keeps_the_likeliest_tokens():
+def test_top_p_keeps_the_most_probable_tokens():
     chances = np.array([0.5, 0.3, 0.15, 0.05])
     logits = np.broadcast_to(np.log(chances), (2000, 4))
     rng = np.random.default_rng(0)
@@ -180,7 +181,7 @@ def test_the_sample_has_one_answer_of_each_problem_whose_answers_agree(monkeypat
     assert others.problem_id.min() > "p20"
 
 
-def test_mean_weights_of_both_kinds_count_by_their_share():
+def test_mean_weights_of_mixed_and_other_problems_are_averaged_by_their_shares():
     answers, scores = draws_of(problems=40)
     # In a quarter of the problems answers differ; there a hidden filler's weight is 1.
     is_mixed = answers.problem_id.isin([f"p{number}" for number in range(10)])
