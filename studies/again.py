@@ -1,6 +1,6 @@
-"""What asking again changes: stored answers beside those of a second run.
+"""How many of the stored answers change in a second run of the same model.
 
-In other batches, or on another processor:
+The second run uses other batches, or another processor:
 
     python -m lib evaluate --model Qwen2.5-Coder-1.5B-Instruct --problems math500 \\
         --limit 100 --conditions none --max-new-tokens 768 --dtype bfloat16 \\
@@ -8,13 +8,14 @@ In other batches, or on another processor:
     python -m studies.again main runs/again
     python -m studies.again draw_scores runs/scored-again
 
-An accuracy moves by that much with nothing changed. The second run asks as the named
-part of data/profiles/families.yaml does: main, comparisons, direct or draws. Writes
-data/families/again.csv, a row per part, model, dtype and pair of processors, and prints
-it: answers with another text, right ones that are wrong the second time, and wrong ones
-that are right. Rows of other runs stay. For scores of sampled answers that another
-processor computed, it writes studies/results/scores_again.csv: by how many nats they
-differ at most under each condition.
+The table shows how far an accuracy moves although nothing was changed. The second run
+has the settings of the named part of data/profiles/families.yaml: main, comparisons,
+direct or draws. Writes data/families/again.csv, a row per part, model, dtype and pair
+of
+processors, and prints it: the number of answers with another text, of right ones that
+are wrong the second time, and of wrong ones that are right. Rows of other runs are
+kept. For scores of sampled answers that another processor computed, it writes
+studies/results/scores_again.csv: their largest difference in nats under each condition.
 """
 
 import argparse
@@ -38,9 +39,10 @@ CHANGES = ["other_text", "lost", "gained"]
 
 
 def compared(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per RUNS with how many answers of both there are, and CHANGES.
+    """Return a row per group of RUNS with n, the number of answers in both runs, and
+    the counts of CHANGES.
 
-    first, second: as `lib.evaluation.records.frame` has completions of one part; an
+    first, second: completions of one part, from `lib.evaluation.records.frame`; an
     answer has the same key in both.
     """
     same = ["key", "part", "model", "dtype"]
@@ -55,10 +57,10 @@ def compared(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
 
 
 def scores_compared(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per model, condition and pair of processors with how many scores
-    both have computed, and the largest difference in nats.
+    """Return a row per model, condition and pair of processors: the number of scores
+    that both have computed, and their largest difference in nats.
 
-    first, second: a row per score, as a run of `likelihood` has them.
+    first, second: one row per score, from a run of `likelihood`.
     """
     same = ["key", "model", "condition", "dtype"]
     both = first.merge(second, on=same, suffixes=("", "_again"))

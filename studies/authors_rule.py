@@ -1,4 +1,4 @@
-r"""What the authors' scoring gives by the prompt that it reads: theirs, or ours.
+r"""Accuracy by the authors' grading rule, which depends on the prompt that it reads.
 
 The authors' rule looks for the last `\boxed{...}` of prompt plus answer. Their
 instruction carries `\boxed{{}}`, whose content, a pair of braces, is in no gold answer;
@@ -10,7 +10,7 @@ answer without a box is wrong by the rule with their prompt, and right with ours
 Writes studies/results/authors_rule.csv and prints it: a row per profile, part, model
 and condition of the stored answers, with the share that is right, in %, by this
 project's grader and by the rule with either prompt and without any. Answers after a
-hint are left out, since a hint may hold a box of its own.
+hint are left out, because a hint may contain a box.
 """
 
 from collections.abc import Iterator
@@ -35,11 +35,13 @@ GRADERS = ["ours", "rule_our_prompt", "rule_authors_prompt", "rule_completion"]
 
 
 def judged(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return answers with the verdict of each of GRADERS."""
+    """Return answers with a column for each of GRADERS: whether it accepts the
+    answer.
+    """
     verdicts = []
     for row in answers.itertuples():
-        # The rule reads boxes alone, and those of a prompt are in its instruction; a
-        # worked example's box stands before that.
+        # The rule only reads the last box, and that of a prompt is in its instruction;
+        # the box of a worked example comes before it.
         is_instructed = parse_condition(row.condition).instructed
         ours = INSTRUCTION if is_instructed else ""
         prompts = ours, with_doubled_braces(ours), ""
@@ -54,8 +56,8 @@ def judged(answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def compared(answers: pd.DataFrame) -> Iterator[dict]:
-    """Yield a row per model and condition: n, and of each of GRADERS the share that it
-    calls right, with its interval, in %.
+    """Yield a row per model and condition: n, and the accuracy by each of GRADERS with
+    its interval, in %.
     """
     for (model, condition), group in answer_groups(judged(answers)).items():
         row = {"model": model, "condition": condition}

@@ -1,13 +1,13 @@
-"""How often chance alone gives what was found by looking at parts of the data.
+"""P-values of two findings that were noticed by looking at parts of the data.
 
     python -m studies.chance
 
-Two findings were seen in the data first: sampled answers to the first 320 problems and
-to the others differ by weights, and some token limits make the change of greedy answers
-by slashes significant. Writes studies/results/chance.csv and prints it: a row per way
-of asking, with its statistic and p-value. Where many cuts or limits could have been
-looked at, the p-value is that of the largest of all: of shuffled problems for cuts and
-blocks, of random signs of the problems' changes for limits.
+The weighted differences of the first 320 problems and of the others differ, and under
+some token limits the change of greedy answers by slashes is significant. Both were
+found by looking at the data. Writes studies/results/chance.csv and prints it: a row per
+question, with its statistic and p-value. If many cuts or limits could have been chosen,
+the p-value compares the largest statistic with its null distribution: that of shuffled
+problems for cuts and blocks, of random signs of the problems' changes for limits.
 """
 
 from collections.abc import Iterator
@@ -27,14 +27,14 @@ from studies.keeping import RESULTS, keep
 from studies.limits import LIMITS
 from studies.weights import LAST_LOOK, in_order
 
-# So many that the p-value of a cut, which lies near 0.05, has an error of 0.001.
+# Enough for a standard error of 0.001 in the p-value of a cut, which is near 0.05.
 SHUFFLES = 60_000
 CUTS = np.arange(100, 401)  # problems before the cut
 BLOCKS = 10
 
 
 def of_blocks(points: np.ndarray) -> list[dict]:
-    """Return rows on whether problems differ by their turn in the sample.
+    """Return rows on whether the effect depends on a problem's position in the sample.
 
     points: the weighted change of each problem, in the sample's order. A cut compares
     the problems before it with those after it.
@@ -60,8 +60,8 @@ def of_blocks(points: np.ndarray) -> list[dict]:
 
 
 def z_of_cuts(points: np.ndarray, cuts: np.ndarray) -> np.ndarray:
-    """Return for each cut the mean before it less the mean after it, in standard errors
-    of that difference.
+    """Return for each cut the mean before it minus the mean after it, in standard
+    errors of that difference.
     """
     n = len(points)
     sums, squares = np.cumsum(points), np.cumsum(points**2)
@@ -82,8 +82,9 @@ def _spread_of_blocks(points: np.ndarray) -> float:
 
 
 def of_limits(answers: pd.DataFrame) -> list[dict]:
-    """Return rows on the change of one model's greedy answers under LIMITS: the largest
-    by itself, corrected by Holm for the number of limits, and the largest by chance.
+    """Return rows on the change of one model's greedy answers under LIMITS: the limit
+    with the smallest p-value by itself, after Holm's correction, and as the largest of
+    all.
     """
     changes = np.stack(list(_changes(answers)), axis=1)  # (problems, limits)
     gained = (changes > 0).sum(0)
@@ -115,7 +116,7 @@ def of_limits(answers: pd.DataFrame) -> list[dict]:
 
 
 def _changes(answers: pd.DataFrame) -> Iterator[np.ndarray]:
-    """Yield for each limit whether slashes gain (1) or lose (-1) each problem."""
+    """Yield for each limit the change of each problem by slashes: 1, 0 or -1."""
     for limit in LIMITS:
         cut = with_token_limit(answers, limit)
         right = [
@@ -126,8 +127,8 @@ def _changes(answers: pd.DataFrame) -> Iterator[np.ndarray]:
 
 
 def _share_reaching(by_chance: np.ndarray | list[float], found: float) -> float:
-    """Return the p-value: the share of draws, the found one among them, that is as
-    large. What differs by rounding alone is as large.
+    """Return the p-value: the share of statistics, including the observed one, that are
+    at least as large as the observed one, up to rounding.
     """
     reached = np.asarray(by_chance) >= found * (1 - 1e-9)
     return (reached.sum() + 1) / (len(reached) + 1)

@@ -1,4 +1,4 @@
-r"""Whether the models have seen MATH-500: do they write the rest of its problems?
+r"""Whether the models have seen MATH-500: can they complete its problems?
 
 A model that was trained on a problem may continue its beginning word by word. After the
 first 60 % of each problem, Qwen2.5-Math-7B wrote the rest of 54.6 % of them exactly,
@@ -8,20 +8,20 @@ continuation:
     python -m studies.contamination continue math500 --model demo --out runs/continued
     python -m studies.contamination compare runs/continued...
 
-- What is given of a problem are its first 60 % by characters, back to the end of the
-  last complete word, without instruction and chat template. The model continues it
-  greedily in float32.
-- The rest is reproduced if the continuation begins with it, whatever the white space.
-  A short rest can also be guessed, so that this is no pure measure of memory. A rest of
-  more than LONGEST tokens is not asked for; n counts the problems that are.
-- ROUGE-L is the share of the rest's words that as many words of the continuation have
-  in the same order.
+- The model gets the first 60 % of a problem by characters, up to the end of the last
+  complete word, without instruction and chat template. It continues them greedily in
+  float32.
+- The rest is reproduced if the continuation begins with it, ignoring white space. A
+  short rest can also be guessed, so this does not purely measure memory. Problems whose
+  rest has more than LONGEST tokens are left out; n is the number of the others.
+- ROUGE-L is the share of the rest's words that occur in the same order among the first
+  words of the continuation, as many as the rest has.
 - The change by slashes in the stored log p of the reference solution is compared
   between problems whose rest is reproduced and others, if there are ENOUGH of both.
 
 Writes two tables to studies/results, without texts of problems: contamination.csv with
-a row per model, and reproduced.csv, which says of each problem by which models its rest
-was reproduced (1) or not (0).
+a row per model, and reproduced.csv with a row per problem, which says for each model
+whether it reproduced the rest (1) or not (0).
 """
 
 import argparse
@@ -48,15 +48,15 @@ from studies.keeping import RESULTS, keep
 
 GIVEN = 0.6
 LONGEST = 96  # tokens
-SPARE = 4  # tokens: continued, a rest may take more of them than by itself
+SPARE = 4  # tokens: in a continuation a rest may have more tokens than by itself
 BATCH = 100
 ROWS = "continuations.jsonl"
 
 
 def parted(text: str) -> tuple[str, str]:
-    """Return what is given of a text, and the rest, which begins with white space.
+    """Return the first 60 % of a text, and the rest, which begins with white space.
 
-    Nothing is given of a text whose first word is longer.
+    The first part is empty if the first word of the text is longer than that.
     """
     text = text.strip()
     whole_words = re.match(r".*\S(?=\s)", text[: int(GIVEN * len(text)) + 1], re.DOTALL)
@@ -65,16 +65,16 @@ def parted(text: str) -> tuple[str, str]:
 
 
 def reproduces(continuation: str, rest: str) -> bool:
-    """Return whether a continuation begins with the rest, whatever the white space."""
+    """Return whether a continuation begins with the rest, ignoring white space."""
     return " ".join(continuation.split()).startswith(" ".join(rest.split()))
 
 
 def rouge_l(continuation: str, rest: str) -> float:
-    """Return the share of the rest's words that as many words of a continuation have in
-    the same order, in %.
+    """Return the share of the rest's words, in %, that occur in the same order among
+    the first words of a continuation, as many as the rest has.
     """
     words = rest.split()
-    # The longest common subsequence with each beginning of the rest.
+    # The length of the longest common subsequence with each prefix of the rest.
     longest = [0] * (len(words) + 1)
     for written in continuation.split()[: len(words)]:
         by_match = [
@@ -89,7 +89,7 @@ def rouge_l(continuation: str, rest: str) -> float:
 
 
 def continued(spec: str, source: str, folder: Path) -> None:
-    """Let a model continue the problems of a source that its folder lacks."""
+    """Generate a model's continuations of the problems that its folder lacks."""
     loaded = load_without_weights(spec, dtype="float32")
     wanted = {
         settings_key(**model_identity(loaded), problem=problem.id, given=GIVEN): problem
@@ -140,8 +140,9 @@ def continuations(
 
 
 def compared(rows: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per model: how many rests it reproduces, in %, and what slashes
-    change in the log p of solutions of such problems and of others, in nats.
+    """Return a row per model: the share of rests that it reproduces, in %, and the
+    change by slashes in the log p of the solutions of such problems and of others, in
+    nats.
 
     scores: those of reference solutions under none and mless.
     """

@@ -2,10 +2,10 @@
 
     python -m studies.hints [PROBLEMS]
 
-PROBLEMS is a JSONL file in place of MATH-500 from the hub. Writes
-studies/results/hints.csv and prints it: of each model that answered with the hint, a
-row for the problems whose sentence holds the answer and one for the others, with the
-accuracy without and with the hint, and the change that it makes.
+PROBLEMS is a JSONL file to use instead of MATH-500 from the hub. Writes
+studies/results/hints.csv and prints it: for each model that answered with the hint, a
+row for the problems whose hint contains the answer and one for the others, with the
+accuracy without and with the hint, and their difference.
 """
 
 import re
@@ -27,8 +27,8 @@ COLUMNS += ["effect", "effect_low", "effect_high", "p_value"]
 
 
 def holds_answer(problem: Problem) -> bool:
-    """Say whether the hint has the gold answer as it is written, and not as a part of a
-    longer number or word.
+    """Return whether the hint contains the gold answer as it is written, and not only
+    as part of a longer number or word.
     """
     hint = posed(problem, HINT).removeprefix(problem.problem)
     answer = re.escape(problem.answer)
@@ -36,7 +36,9 @@ def holds_answer(problem: Problem) -> bool:
 
 
 def compared(answers: pd.DataFrame, problems: list[Problem]) -> pd.DataFrame:
-    """Return a row per model and kind of hint, as `summarise` has it of the hint."""
+    """Return the row of `summarise` for the hint, per model and kind of hint, with the
+    accuracy without it.
+    """
     both = answers[answers.condition.isin(["none", "hint"])]
     given = [problem.id for problem in problems if holds_answer(problem)]
     tables = []

@@ -1,5 +1,5 @@
-"""What studies of the findings share: rows of runs, and answers and tables that are
-kept.
+"""Functions that all studies share: reading the rows of runs, and stored answers and
+tables.
 """
 
 import argparse
@@ -27,14 +27,14 @@ def rows_of_runs(about: str, files: str) -> list[dict]:
 
 
 def kept_draws(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the sampled answers that a folder of RESULTS has, as `frame` returns them,
-    and a row per score of one.
+    """Return the sampled answers of a folder of RESULTS, as `frame` returns them, and
+    their scores, one a row.
     """
     answers = frame(read(folder / "completions.jsonl.gz"))
     return answers, pd.DataFrame(read(folder / "scores.jsonl.gz"))
 
 
 def keep(path: Path, table: pd.DataFrame) -> None:
-    """Write a csv with the machine that its numbers belong to, and print the table."""
+    """Write a table as csv, with the machine that computed it, and print the table."""
     table.assign(**machine()).to_csv(path, index=False, float_format="%.4g")
     print(table.round(3).to_string(index=False))

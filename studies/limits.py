@@ -1,12 +1,13 @@
-"""What a lower token limit would have made of the stored answers.
+"""The stored greedy answers under lower token limits.
 
-An answer that is longer than the limit counts as wrong, as one that was cut does.
+An answer that is longer than the limit counts as truncated, and so as wrong.
 
     python -m studies.limits
 
 Writes studies/results/limits.csv and prints it: a row per model and limit, with the
-accuracy and the share of answers that are cut under either condition, the change by
-slashes, and by how many tokens slashes change the answers that end in both.
+accuracy and the share of truncated answers under either condition, the change in
+accuracy by slashes, and their change in the length of answers that end under both
+conditions.
 """
 
 from lib import evaluation

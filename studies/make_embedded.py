@@ -1,8 +1,8 @@
-"""Write embedded.jsonl: the project's own 300 short problems in MATH's schema.
+"""Write embedded.jsonl: the 300 short problems of this project in MATH's schema.
 
 Run `python -m studies.make_embedded` to write data/embedded.jsonl again: the same bytes
-every time. The kinds of problem are in data/embedded.yaml. Beside MATH's fields each
-line carries `check`, the problem as an expression that sympy can work out without this
+every time. The kinds of problem are in data/embedded.yaml. In addition to MATH's fields
+each line has `check`, the problem as an expression that sympy can evaluate without this
 script.
 """
 
@@ -21,12 +21,12 @@ SEED = 1032
 DATA = Path(__file__).resolve().parent.parent / "data"
 SOURCE = DATA / "embedded.yaml"
 TARGET = DATA / "embedded.jsonl"
-# What the expressions of the kinds may call.
+# Functions that the expressions of data/embedded.yaml may call.
 FUNCTIONS = {"range": range, "gcd": gcd, "comb": comb, "Fraction": Fraction}
 
 
 def main() -> None:
-    """Write of each kind in turn a seeded draw of its cases."""
+    """Write a random sample of the cases of each kind, drawn with SEED."""
     kinds = yaml.safe_load(SOURCE.read_text(encoding="utf-8"))["kinds"]
     # Only random() promises the same stream in every Python version; sample() and
     # shuffle() do not.
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def cases(kind: dict) -> Iterator[dict]:
-    """Yield what a kind's texts may be filled with: values by name."""
+    """Yield each set of values, by name, for the texts of a kind."""
     named = kind["values"]
     choices = [_worked_out(values) for values in named.values()]
     for combination in itertools.product(*choices):
@@ -55,7 +55,7 @@ def cases(kind: dict) -> Iterator[dict]:
 
 
 def row(kind: dict, case: dict, number: int) -> dict:
-    """Return one problem in MATH's schema, `number` being its place in the file."""
+    """Return one problem in MATH's schema; `number` counts the lines of the file."""
     answer = latex(_worked_out(kind["answer"], case))
     working = kind["working"].format(**case, answer=answer)
     return {
@@ -78,7 +78,7 @@ def latex(value: int | Fraction) -> str:
 
 
 def _worked_out(expression: str | list, case: dict | None = None) -> Any:
-    """Return what an expression gives for a case, and a list as it is."""
+    """Return the value of an expression for a case; a list is returned as it is."""
     if isinstance(expression, list):
         return expression
     return eval(expression, FUNCTIONS | (case or {}))

@@ -119,9 +119,9 @@ def write_scores(stores: list[Path]) -> None:
     for name, kinds in models.items():
         kept = []
         for kind, scores in kinds.items():
-            whole = _complete(_without_rare_conditions(scores))
-            kept += whole
-            print(f"{name}: {kind}s of {_extent(whole)}, {_extent(scores)} begun")
+            complete = _complete(_without_rare_conditions(scores))
+            kept += complete
+            print(f"{name}: {kind}s of {_extent(complete)}, {_extent(scores)} begun")
         kept.sort(key=lambda row: (row["target"], row["problem_id"], row["condition"]))
         path = FOLDER / "likelihood" / f"{name}.jsonl.gz"
         _require_no_loss("likelihood", path, kept)
@@ -208,8 +208,8 @@ def _extent(rows: list[dict]) -> str:
 
 
 def _records(stores: list[Path], stem: str) -> list[dict]:
-    """Return the records of files, and of all files with this stem in folders, the
-    first of each key.
+    """Return the records of files, and of all files with this stem in folders; of
+    several records with the same key only the first.
     """
     files = []
     for store in stores:
@@ -299,8 +299,8 @@ def _regraded(record: dict, grade: Grade) -> dict:
     new |= {name: getattr(grade, name) for name in GRADE_FIELDS}
     changed = [name for name in record if new[name] != record[name]]
     if changed:
-        place = f"{record['problem_id']}, {record['condition']}"
-        print(f"{place}: {', '.join(changed)} graded anew")
+        answer_of = f"{record['problem_id']}, {record['condition']}"
+        print(f"{answer_of}: {', '.join(changed)} changed by grading again")
     return {name: new[name] for name in new if name in FIELDS}
 
 

@@ -1,7 +1,7 @@
-r"""Answers without reasoning to the project's own problems, by what counts as right.
+r"""Answers without reasoning to the embedded problems, by two definitions of right.
 
-Asked for at once, a small model often boxes the problem's own expression. That equals
-the gold answer and works nothing out.
+Without reasoning, a small model often boxes the expression in the problem. It equals
+the gold answer, but the model has not worked anything out.
 
     python -m lib evaluate --model demo --problems embedded --format chat \
         --conditions none,mless,mless@end,dots:50@end,pause:50@end,repeat \
@@ -10,7 +10,7 @@ the gold answer and works nothing out.
 
 Writes studies/results/own_problems.csv and prints it: a row per model and condition
 with the share of answers that are worked out, and of all that equal the gold answer,
-in %, and by how many points each differs from none. Problems of a kind count as one.
+in %, and their differences from none in points. Problems of a kind count as one.
 """
 
 import pandas as pd
@@ -24,8 +24,8 @@ EQUAL = {name: f"equal_{name}" for name in NUMBERS} | {"accuracy": "equal"}
 
 
 def compared(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per model and condition: n, NUMBERS of answers that are worked out,
-    and the same of all that equal the gold answer.
+    """Return a row per model and condition: n, the NUMBERS of answers that are worked
+    out, and the same numbers of all answers that equal the gold answer.
     """
     worked_out = summarise(answers)
     equal = summarise(answers.assign(right=answers["correct"]))

@@ -3,11 +3,11 @@
     python -m studies.pass_rates [--simulations 200]
 
 In a simulated model each problem has twelve possible answers, some of them right. A
-filler changes their log chances by normal noise of a given size, and makes right ones a
-little likelier. Two answers are drawn under either prompt; the same ones are weighted
-and counted. Writes studies/results/pass_rates.csv and prints it: a row per number of
-problems and size of the noise, with half-widths (1.96 standard deviations over
-simulations) and bias in points, and coverage in %.
+filler changes their log probabilities by normal noise of a given size, and makes right
+ones a little more likely. Two answers are drawn under either prompt; the same answers
+are weighted and counted. Writes studies/results/pass_rates.csv and prints it: a row per
+number of problems and size of the noise, with half-widths (1.96 standard deviations
+over simulations) and bias in points, and coverage in %.
 """
 
 import argparse
@@ -27,15 +27,15 @@ from studies.keeping import RESULTS, keep
 PROBLEMS = (120, 500)
 NOISES = (0.5, 0.9, 1.5, 3.0)  # standard deviations, in nats
 POSSIBLE = 12  # answers to a problem
-SAMPLES = 2  # of each half
-GAIN = 0.1  # nats by which the filler makes right answers likelier
+SAMPLES = 2  # answers under each prompt
+GAIN = 0.1  # nats by which the filler raises the log probability of right answers
 
 
 def draw(
     problems: int, noise: float, rng: np.random.Generator
 ) -> tuple[pd.DataFrame, float]:
-    """Return answers as `scored_draws` has them, and by how many points the filler
-    really raises the pass rate.
+    """Return answers in the columns of `scored_draws`, and the true change of the pass
+    rate by the filler, in points.
     """
     rates = rng.beta(0.45, 0.7, (problems, 1))
     right = rng.random((problems, POSSIBLE)) < rates
@@ -43,23 +43,25 @@ def draw(
     mless = none * np.exp(noise * rng.normal(size=none.shape) + GAIN * right)
     mless /= mless.sum(1, keepdims=True)
 
-    chances = {"none": none, "mless": mless}
+    probabilities = {"none": none, "mless": mless}
     tables = []
     for half, sample in product(SAMPLING_CONDITIONS, range(SAMPLES)):
-        # The first answer at which the sum of chances passes a uniform number.
-        passed = chances[half].cumsum(1) > rng.random((problems, 1))
-        place = np.arange(problems), passed.argmax(1)
-        table = pd.DataFrame({"problem_id": place[0], "right": right[place]})
+        # The first answer whose cumulative probability exceeds a uniform number.
+        exceeds = probabilities[half].cumsum(1) > rng.random((problems, 1))
+        chosen = np.arange(problems), exceeds.argmax(1)
+        table = pd.DataFrame({"problem_id": chosen[0], "right": right[chosen]})
         table = table.assign(drawn_under=half, sample=sample, model="simulated")
-        for name, chance in chances.items():
-            table[name] = np.log(chance[place])
+        for name, probability in probabilities.items():
+            table[name] = np.log(probability[chosen])
         tables.append(table)
     gains = ((mless - none) * right).sum(1)
     return pd.concat(tables, ignore_index=True), float(POINTS * gains.mean())
 
 
 def simulate(problems: int, noise: float, simulations: int) -> dict[str, float]:
-    """Return a row: what weighting and counting the same answers give."""
+    """Return a row with the precision, bias and coverage of weighting and of counting
+    the same answers.
+    """
     rng = np.random.default_rng(0)
     errors = {"weights": [], "counting": []}
     covered = {"weights": [], "counting": []}

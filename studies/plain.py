@@ -36,7 +36,7 @@ def difference(
     scores: pd.DataFrame, treatment: str, reference: str
 ) -> dict[str, float]:
     """Return the mean difference of two conditions in one model's log p(solution), with
-    its interval and n; nothing where one of them was not scored.
+    its interval and n; an empty dict if one of them was not scored.
     """
     try:
         values = likelihood_differences(scores, "solution", [(treatment, reference)])

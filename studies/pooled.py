@@ -1,13 +1,13 @@
-"""What fillers change in answers without reasoning, over all models at once.
+"""The effect of fillers on accuracy without reasoning, pooled over all models.
 
     python -m studies.pooled
 
-Each model by itself has too few answers for small changes. Here a problem's change is
-the mean over the models that answered it, so that the interval is over problems and
-takes the models for given. This was looked at after the fact. Writes
-studies/results/pooled.csv and prints it: a row per condition with the change in points,
-its interval and p-value, which p_holm corrects for the number of rows, and how many
-answers were gained and lost.
+A single model has too few answers to detect small changes. Here a problem's change is
+the mean over the models that answered it, so the interval is over problems and takes
+the models as fixed. This analysis is exploratory. Writes studies/results/pooled.csv and
+prints it: a row per condition with the change in points, its interval and p-value, the
+p-value after Holm's correction for the number of rows, and the numbers of answers
+gained and lost.
 """
 
 import pandas as pd
@@ -27,7 +27,7 @@ ENDS = ["effect", "low", "high"]
 
 
 def pooled(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per condition of answers of several models, all against none."""
+    """Return a row per condition: its change from none over several models' answers."""
     by_group = {
         name: accuracy_by_problem(group)
         for name, group in answer_groups(answers).items()
@@ -47,7 +47,7 @@ def pooled(answers: pd.DataFrame) -> pd.DataFrame:
         row = {"condition": condition, "models": changes.shape[1]}
         row |= {"n": len(by_problem)} | mean_and_bounds(ENDS, by_problem, "mean")
         row["p_value"] = smallest_level(
-            _leaves_out_zero, by_problem, by_problem.index, "mean"
+            _excludes_zero, by_problem, by_problem.index, "mean"
         )
         row["gained"] = int((changes > 0).to_numpy().sum())
         row["lost"] = int((changes < 0).to_numpy().sum())
@@ -56,7 +56,7 @@ def pooled(answers: pd.DataFrame) -> pd.DataFrame:
     return table.assign(p_holm=holm(table["p_value"]))
 
 
-def _leaves_out_zero(mean: Interval) -> bool:
+def _excludes_zero(mean: Interval) -> bool:
     return mean.low * mean.high > 0
 
 

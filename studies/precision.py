@@ -1,14 +1,14 @@
-"""Which change of accuracy the stored answers can show, and what more would show.
+"""The change in accuracy that the stored answers, or more of them, can detect.
 
     python -m studies.precision
 
-Writes studies/results/precision.csv and prints it: a row per model and way of
-answering. `detectable` is the change in points that is significant with 80 % power at
-this n. An interval is narrower with more problems, and with more answers to each as far
-as the width comes from the draws. That part is what remains when the right answers are
-shuffled among the answers to the same problem, so that no prompt can have made them
-likelier (`by_shuffling`, beside the `variance` over problems). `half_width_more` and
-`detectable_more` are those of MORE answers to each of the same problems.
+Writes studies/results/precision.csv and prints it: a row per model and kind of answers.
+`detectable` is the change in points that is significant with 80 % power at this n. More
+problems narrow an interval; more answers to each problem only reduce the part of its
+width that is sampling noise. This noise is estimated by shuffling the right answers
+among the answers to the same problem, so that no prompt can have made them more likely
+(`by_shuffling`, to be compared with the `variance` over problems). `half_width_more`
+and `detectable_more` are for MORE answers to each of the same problems.
 """
 
 import numpy as np
@@ -26,7 +26,7 @@ MORE = 16  # answers to a problem
 
 
 def of_greedy(answers: pd.DataFrame) -> list[dict]:
-    """Return a row per model of single answers under none and mless."""
+    """Return a row per model with greedy answers under none and mless."""
     by_group = {
         name: accuracy_by_problem(group)
         for name, group in answer_groups(answers).items()
@@ -39,7 +39,7 @@ def of_greedy(answers: pd.DataFrame) -> list[dict]:
 
 
 def of_weighted(draws: pd.DataFrame) -> list[dict]:
-    """Return a row per model of sampled answers, half of them under mless."""
+    """Return a row per model with sampled answers, half of them under mless."""
     rows = []
     for model, drawn in draws.groupby("model", sort=False):
         points = weighted_differences(drawn, "mless", "none")
@@ -56,7 +56,9 @@ def of_weighted(draws: pd.DataFrame) -> list[dict]:
 
 
 def _widths(points: pd.Series) -> dict[str, float]:
-    """Return what the change of each problem says of the precision of their mean."""
+    """Return n, half-width and detectable change of the mean of the problems'
+    changes.
+    """
     error = interval(points, points.index).error
     return {
         "n": len(points),
@@ -67,18 +69,18 @@ def _widths(points: pd.Series) -> dict[str, float]:
 
 
 def _variance_by_shuffling(draws: pd.DataFrame) -> float:
-    """Return the mean square over problems of the weighted change, where the right
-    answers of each problem are shuffled.
+    """Return the mean square of the problems' weighted changes after shuffling the
+    grades within each problem.
     """
     rng = np.random.default_rng(0)
-    deciding = draws[is_mixed(draws)].sort_values("problem_id", kind="stable")
-    problem = deciding["problem_id"].to_numpy()
-    right = deciding["right"].to_numpy()
+    mixed = draws[is_mixed(draws)].sort_values("problem_id", kind="stable")
+    problem = mixed["problem_id"].to_numpy()
+    right = mixed["right"].to_numpy()
     squares = []
     for _ in range(SHUFFLES):
-        # Sorted by problem, and by chance within it.
+        # A random order within each problem.
         order = np.lexsort((rng.random(len(problem)), problem))
-        shuffled = deciding.assign(right=right[order])
+        shuffled = mixed.assign(right=right[order])
         squares.append((weighted_differences(shuffled, "mless", "none") ** 2).sum())
     return float(np.mean(squares)) / draws["problem_id"].nunique()
 

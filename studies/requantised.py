@@ -1,13 +1,14 @@
-"""What another rounding of the weights would change: quantised once more, to Q4_0.
+"""How much another rounding of the weights changes measurements and verdicts.
 
     python -m studies.requantised [--models demo ...] [--limit 24]
 
-The models of data/profiles/families.yaml come with 4-bit weights, which nothing here
-can compare with the original ones. So the matrices of their first layers are quantised
-once more, and every claim on the inside is judged on both, on the same problems. Writes
-studies/results/requantised.csv, a row as each model is done, and prints it: the largest
-change of lambda in layer 1 and of a log ratio of activations, and the claims whose
-verdict moves. Needs requirements/families.txt.
+The models of data/profiles/families.yaml come with 4-bit weights, and the original
+weights are not available for a comparison. So the matrices of their first layers are
+quantised a second time, and every claim on attention and activations is judged with
+both weights, on the same problems. Writes studies/results/requantised.csv, a row as
+soon as a
+model is done, and prints it: the largest change of lambda in layer 1 and of a log ratio
+of activations, and the claims whose verdict changes. Needs requirements/families.txt.
 """
 
 import argparse
@@ -45,7 +46,7 @@ def quantise(loaded: Loaded) -> None:
 
 
 def measured(loaded: Loaded, problems: list[Problem], profile: Profile) -> xr.Dataset:
-    """Return what the claims on the inside of the trained network ask for."""
+    """Return the measurements that claims on the trained network need."""
     prompts = prompts_of(
         loaded, problems, CHANGES, profile.attention.format, profile.filler
     )
@@ -61,8 +62,8 @@ def measured(loaded: Loaded, problems: list[Problem], profile: Profile) -> xr.Da
 
 def mean_lambda(dataset: xr.Dataset) -> xr.DataArray:
     """Return lambda of the heads of layer 1 under slashes."""
-    place = {"network": "trained", "layer": 1, "condition": "mless"}
-    return dataset["lambda"].sel(place).mean("problem")
+    labels = {"network": "trained", "layer": 1, "condition": "mless"}
+    return dataset["lambda"].sel(labels).mean("problem")
 
 
 def mean_log_ratio(dataset: xr.Dataset) -> xr.DataArray:
@@ -72,7 +73,7 @@ def mean_log_ratio(dataset: xr.Dataset) -> xr.DataArray:
 
 
 def verdict_by_claim(dataset: xr.Dataset, model: str) -> dict[str, str]:
-    """Return the verdicts on what was measured of a model."""
+    """Return the verdicts on a model's measurements, by claim."""
     verdicts = judge(load_claims(), {model: {"measured": dataset}})
     return {verdict.id: verdict.verdict for verdict in verdicts if verdict.n}
 

@@ -1,6 +1,6 @@
-"""Estimators of the difference in accuracy between two prompts, beside the method of
-this project: each takes simulated problems and returns by problem the estimate in
-points, and what its answers and scores cost.
+"""Estimators of the difference in accuracy between two prompts: this project's method
+and its rivals. Each takes simulated problems and returns for each problem the estimate
+in points and the cost of its answers and scores.
 """
 
 from collections.abc import Callable
@@ -19,12 +19,12 @@ from studies.simulated import (
 )
 
 SCORE_COST = 0.5  # of drawing an answer: 0.44 on a CPU, below 0.02 on a GPU
-TOKENS = 12  # over which the log ratio of an answer is spread
+TOKENS = 12  # of an answer, which share its log ratio
 MOST_PER_TOKEN = np.log(1.2)
-FOLDS = 2  # of problems, of which one fits the other's model
-KEPT_OF_OTHERS = 0.2  # of problems without mixed answers, that get more answers
+FOLDS = 2  # of problems, for cross-fitting
+KEPT_OF_OTHERS = 0.2  # share of the problems that are not mixed that get new answers
 
-# What a way returns: by problem (S, N) the estimate in points, and what it cost.
+# The result of an estimator for each problem (S, N): the estimate in points, the cost.
 Estimated = tuple[np.ndarray, np.ndarray]
 Way = Callable[[Problems, int, np.random.Generator], Estimated]
 
@@ -36,7 +36,7 @@ def is_mixed(right: np.ndarray) -> np.ndarray:
 
 
 def cost(answers: np.ndarray | int, scored: np.ndarray | int) -> np.ndarray:
-    """Return what answers cost of which some are scored under both prompts."""
+    """Return the cost of answers, of which `scored` are scored under both prompts."""
     return np.asarray(answers + 2 * SCORE_COST * scored)
 
 
@@ -51,8 +51,8 @@ def baselines_of(right: np.ndarray) -> np.ndarray:
 def token_ratios(
     given: Problems, draws: Draws, tokens: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return the log ratio of each token (S, N, 2, M, tokens): all vary alike, and add
-    up to that of the answer.
+    """Return the log ratio of each token (S, N, 2, M, tokens); those of an answer have
+    equal variance and add up to the answer's.
     """
     noise = rng.normal(size=(*draws.ratio.shape, tokens))
     noise -= noise.mean(-1, keepdims=True)
@@ -61,7 +61,7 @@ def token_ratios(
 
 
 def by_weights(given: Problems, each: int, rng: np.random.Generator) -> Estimated:
-    """Weight answers of both prompts: the method."""
+    """Weight answers of both prompts, which is this project's method."""
     draws = draw(given, each, rng)
     return weighted_differences(draws), cost(2 * each, 2 * each * is_mixed(draws.right))
 
@@ -73,17 +73,17 @@ def by_counting(given: Problems, each: int, rng: np.random.Generator) -> Estimat
 
 
 def by_coupling(given: Problems, each: int, rng: np.random.Generator) -> Estimated:
-    """Count right answers that the best common random numbers make equal.
+    """Count right answers under the best possible common random numbers.
 
-    This is the maximal coupling of answers: one of the first prompt is the second one's
-    too with probability min(1, p_second / p_first), which no sampler can surpass.
+    This is the maximal coupling of answers: an answer of the first prompt is also that
+    of the second with probability min(1, p_second / p_first); no sampler can do better.
     """
     return _coupled(given, each, rng, tokens=1)
 
 
 def by_token(given: Problems, each: int, rng: np.random.Generator) -> Estimated:
-    """Count right answers that common random numbers make equal token by token, as a
-    sampler can: after the first token that differs, the answers have nothing in common.
+    """Count right answers under common random numbers for each token, as a real sampler
+    can use them: after the first token that differs, the answers are independent.
     """
     return _coupled(given, each, rng, tokens=TOKENS)
 
@@ -103,8 +103,8 @@ def _coupled(
 
 
 def _surplus(given: Problems, tokens: int, rng: np.random.Generator) -> np.ndarray:
-    """Return for each problem (1, N) whether an answer is right that is drawn from what
-    the second prompt has more of than the first, by rejection.
+    """Return for each problem (1, N) whether an answer is right that is drawn, by
+    rejection, in proportion to the positive part of p_second - p_first.
     """
     right = np.empty(given.level.size)
     waiting = np.arange(given.level.size)
@@ -163,7 +163,7 @@ def truncated(given: Problems, each: int, rng: np.random.Generator) -> Estimated
 
 def doubly_robust(given: Problems, each: int, rng: np.random.Generator) -> Estimated:
     """Predict whether an answer is right from its problem's level, the other answers
-    and its log p, and weight what is left.
+    and its log p, and weight the residuals.
 
     Every answer needs its scores, since a prediction is seldom exactly right or wrong.
     """
@@ -194,8 +194,8 @@ def _predictions(x: np.ndarray, right: np.ndarray, other: np.ndarray) -> np.ndar
 
 
 def more_where_mixed(given: Problems, each: int, rng: np.random.Generator) -> Estimated:
-    """Draw as many answers again, but only to problems with both right and wrong ones,
-    and weight all answers together.
+    """Draw the same number of answers again, only to mixed problems, and weight all
+    answers together.
     """
     first, again = draw(given, each, rng), draw(given, each, rng)
     more = is_mixed(first.right)
@@ -205,8 +205,8 @@ def more_where_mixed(given: Problems, each: int, rng: np.random.Generator) -> Es
 
 
 def by_plug_in(given: Problems, each: int, rng: np.random.Generator) -> Estimated:
-    """Draw twice as many answers to every problem in the end, and eight times as many
-    to those that varied among the first answers, and weight all answers together.
+    """Draw twice as many answers to every problem, but eight times as many to those
+    whose first answers are mixed, and weight all answers together.
     """
     first, again = draw(given, each, rng), draw(given, each, rng)
     much_more = draw(given, 6 * each, rng)
@@ -220,13 +220,13 @@ def by_plug_in(given: Problems, each: int, rng: np.random.Generator) -> Estimate
 
 
 def with_some_others(given: Problems, each: int, rng: np.random.Generator) -> Estimated:
-    """Estimate from new answers alone, to the problems with both right and wrong first
-    answers and to a share of the others, which counts for all of these.
+    """Estimate from new answers only: to all problems whose first answers are mixed,
+    and to a random share of the others, weighted by the inverse of this share.
     """
     first, again = draw(given, each, rng), draw(given, each, rng)
-    chance = np.where(is_mixed(first.right), 1, KEPT_OF_OTHERS)
-    more = rng.random(chance.shape) < chance
-    points = np.where(more, weighted_differences(again) / chance, 0)
+    probability = np.where(is_mixed(first.right), 1, KEPT_OF_OTHERS)
+    more = rng.random(probability.shape) < probability
+    points = np.where(more, weighted_differences(again) / probability, 0)
     answers = 2 * each * (1 + more)
     return points, cost(answers, 2 * each * more * is_mixed(again.right))
 

@@ -3,12 +3,12 @@ importance weights.
 
 Of the answers in data/families/draws 10 % are right, and 22 % of the problems have both
 right and wrong ones. The simulated pass rates of problems have a beta distribution with
-these two numbers. Log p under the second prompt minus log p under the first is normal,
-given the problem and whether an answer is right. What its variance adds to its mean
-decides how likely right answers are under the second prompt, so that probabilities add
-up to 1 and the true difference is known exactly. How far it varies differs between
-problems, as the stored log ratios do: their standard deviation is 1.25 nats, and half
-of the mean absolute difference of both weights, the total variation, is 0.35.
+these two numbers. Log p under the second prompt minus log p under the first (the log
+ratio) is normal, given the problem and whether an answer is right. Its mean follows
+from its variance and the pass rates, so that the probabilities under each prompt add up
+to 1 and the true difference is known exactly. Its standard deviation differs between
+problems. In the stored answers it is 1.25 nats, and half of the mean absolute
+difference of both weights, the total variation, is 0.35.
 
 All arrays have a row per simulation: S simulations, N problems, 2 prompts, M answers.
 """
@@ -34,20 +34,20 @@ LEVELS = 5  # of difficulty, by which some of the pass rate can be predicted
 
 @dataclass(frozen=True)
 class Problems:
-    """What is true of simulated problems (S, N)."""
+    """The true properties of simulated problems, (S, N)."""
 
-    rates: np.ndarray  # (S, N, 2): of right answers, under each prompt
+    rates: np.ndarray  # (S, N, 2): pass rates under each prompt
     spread: np.ndarray  # standard deviation of the log ratio, in nats
     level: np.ndarray  # 0 to LEVELS - 1
 
 
 @dataclass(frozen=True)
 class Draws:
-    """Answers (S, N, 2, M), half of them of either prompt."""
+    """Sampled answers (S, N, 2, M), M of each prompt."""
 
     right: np.ndarray  # 1 or 0
     ratio: np.ndarray  # log p under the second prompt minus under the first
-    length: np.ndarray  # log p itself, standardised: right answers are likelier
+    length: np.ndarray  # standardised log p, which is higher for right answers
 
 
 def problems(shape: tuple[int, int], effect: float, rng: np.random.Generator):
@@ -59,7 +59,7 @@ def problems(shape: tuple[int, int], effect: float, rng: np.random.Generator):
     second = odds + log_odds_change(effect) + varying
     rates = scipy.special.expit(np.stack([odds, second], axis=-1))
     spread = SPREAD * np.exp(SPREAD_BETWEEN * rng.normal(size=shape))
-    # Levels say less of a problem than its pass rate does.
+    # A problem's level predicts its pass rate, with noise.
     hardness = rng.normal(-odds, odds.std() * 1.5)
     edges = np.quantile(hardness, np.arange(1, LEVELS) / LEVELS)
     return Problems(rates, spread, np.searchsorted(edges, hardness))
@@ -72,14 +72,14 @@ def _rates(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
 
 @cache
 def log_odds_change(effect: float) -> float:
-    """Return what is added to the log odds of problems to raise the mean pass rate by
-    `effect` points.
+    """Return the change in the log odds of all problems that raises the mean pass rate
+    by `effect` points.
     """
     rng = np.random.default_rng(0)
     size = 1_000_000
     odds = scipy.special.logit(_rates((size,), rng))
     varying = odds + rng.normal(0, EFFECT_BETWEEN, size)
-    # Of the same problems, so that hardly any noise is left.
+    # Before and after use the same problems, which removes most of the noise.
     before = scipy.special.expit(odds).mean()
 
     def missed(change: float) -> float:
@@ -128,12 +128,13 @@ def observed_differences(draws: Draws) -> np.ndarray:
 
 
 def accuracy_of_estimates(by_problem: np.ndarray, effect: float) -> dict[str, float]:
-    """Return how well the mean over problems (S, N) estimates the effect, in points:
-    bias and root mean squared error with their own standard errors over simulations,
-    the interval's coverage, and how often it excludes 0, in %.
+    """Return how well the mean over problems (S, N) estimates the effect: bias and root
+    mean squared error in points with their standard errors over simulations, the
+    coverage of the interval, and how often it excludes 0, in %.
 
-    The mean's variance is that over all problems by N, since they are independent: it
-    is known much better than that of the S means.
+    The variance of the mean is computed as the variance over all problems divided by N,
+    which is much more precise than the variance of the S means; problems are
+    independent.
     """
     found = [mean_interval(values) for values in by_problem]
     errors = np.array([mean.estimate - effect for mean in found])

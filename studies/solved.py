@@ -1,14 +1,15 @@
-"""Whether a likelier reference solution goes with a right answer.
+"""Whether problems whose reference solution is more likely are solved more often.
 
     python -m studies.solved
 
 Writes two tables and prints them. studies/results/solved.csv has a row per model and
-order of the problems: in how many % of the pairs of a solved and an unsolved problem
-the solved one comes first. Long solutions have a low log p, and hard problems long
-solutions, so the order by length alone stands beside those by log p and by log p per
-token. nats_and_points.csv has a row per model with sampled answers: the rank
-correlation between what slashes change in the log p of a problem's solution and what
-they change in its accuracy.
+order of the problems, with the area under the ROC curve: in how many % of the pairs of
+a solved and an unsolved problem the solved one comes first. Long solutions have a low
+log p, and hard problems have long solutions, so the orders by log p and by log p per
+token are compared with the order by length. nats_and_points.csv has a row per model
+with
+sampled answers: the rank correlation over problems between the slashes' change in the
+log p of the solution and their change in accuracy.
 """
 
 import numpy as np
@@ -30,7 +31,8 @@ def orders(scores: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     """Return a row per model and order, over the problems that are scored and answered
     under none.
 
-    scores: of solutions; answers: greedy ones. 50 % is what chance gives.
+    scores: log-likelihoods of solutions; answers: greedy ones. The area is 50 % by
+    chance.
     """
     rows = []
     scored = scores[scores["condition"] == "none"]

@@ -1,8 +1,8 @@
-"""What a comma in the instruction changes: a prompt that should be equal.
+"""The effect of a comma in the instruction, as a placebo for the effect of slashes.
 
-A placebo beside the slashes: "Please reason step by step, and put ..." is how the
-instruction is often written, and ours lacks the comma. A prompt without an instruction
-(`bare`) whose problem begins with the other spelling has it as its instruction:
+The instruction is often written "Please reason step by step, and put ..."; ours lacks
+the comma. The other spelling is scored as a prompt without an instruction (`bare`)
+whose problem begins with it:
 
     python -m studies.spelling problems math500 > runs/spelled.jsonl
     python -m lib likelihood --model demo --problems runs/spelled.jsonl --limit 100 \\
@@ -11,7 +11,7 @@ instruction is often written, and ours lacks the comma. A prompt without an inst
 
 Writes studies/results/spelling.csv and prints it: a row per model with the change by
 the comma in log p of the reference solution, in nats, and that by slashes on the same
-problems. It was thought of after the likelihoods of slashes were known.
+problems. This study was planned after the likelihoods under slashes were known.
 """
 
 import argparse
@@ -39,8 +39,10 @@ def spelled(problem: Problem) -> Problem:
 
 
 def compared(of_spelled: pd.DataFrame, stored: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per model of scores under the other spelling; stored: the scores of
-    solutions under none and mless.
+    """Return a row per model with the changes by the comma and by slashes.
+
+    of_spelled: scores under the other spelling; stored: scores of solutions under none
+    and mless.
     """
     rows = []
     for model, scores in of_spelled.groupby("model", sort=False):

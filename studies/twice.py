@@ -1,7 +1,7 @@
-r"""Whether the problem given twice raises accuracy without reasoning: a second look.
+r"""Whether repeating the problem raises accuracy without reasoning: a confirmation.
 
-On MATH-500 it did over four models, by 1.2 points, which was found after the fact
-(studies/pooled.py). So its rules were written down before this run:
+On MATH-500 it did over four models, by 1.2 points, in an exploratory analysis
+(studies/pooled.py). So the rules of this test were written down before its run:
 
     python -m lib evaluate --model MODEL --problems embedded --format chat \
         --conditions none,repeat,mless --max-new-tokens 0 --elicit --dtype float32 \
@@ -10,18 +10,18 @@ On MATH-500 it did over four models, by 1.2 points, which was found after the fa
 
 - Sample: all 300 problems of the project, and the models Qwen2.5-Coder-0.5B-Instruct,
   demo, gemma-3-270m and Qwen2.5-Coder-1.5B-Instruct, in this order and with mless last,
-  for lack of processors. A model counts once it has answered all of them under both
-  conditions that are compared.
+  for lack of processors. A model counts as soon as it has answered all of them under
+  both conditions that are compared.
 - Primary: repeat - none over all models, in right answers. A problem's change is the
   mean over the models. The claim is supported if the 95 % interval lies above zero. As
   for all means over these problems, problems of one kind count as one.
 - Secondary: mless - none; the interval over problems, which takes the 28 kinds as
-  given; the sign test of answers gained and lost; answers that equal the gold one,
+  fixed; the sign test of answers gained and lost; answers that equal the gold one,
   worked out or not; each model.
 - Known before: answers of demo and gemma-3-270m to the same problems under the same
-  conditions (studies/own_problems.py). The problem twice changed their right answers
-  by -1.3 and 0 points, and those that equal the gold one by +2.3 and +3. Nobody had
-  seen such answers of the two Qwen models, whose row is the test on new answers.
+  conditions (studies/own_problems.py). Repeating the problem changed their accuracy by
+  -1.3 and 0 points, and their answers that equal the gold one by +2.3 and +3. Such
+  answers of the two Qwen models were new; their row is the test on new answers.
 
 Writes studies/results/twice.csv and prints it: a row per set of models, outcome and
 condition with the number of answers that are right, without and with the change.
@@ -42,8 +42,8 @@ CONDITIONS = ["repeat", "mless"]
 
 
 def compared(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per set of models, outcome and condition, of the models that have
-    answered all problems under none and under the condition.
+    """Return a row per set of models, outcome and condition, using only models that
+    have answered all problems under none and under the condition.
     """
     sets = {"all": answers, "new": answers[answers.model.isin(UNSEEN)]}
     sets |= {str(name): rows for name, rows in answers.groupby("model", sort=False)}
@@ -62,11 +62,11 @@ def compared(answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def change(answers: pd.DataFrame) -> dict[str, object]:
-    """Return what the condition beside none changes. In fields that end in _problems
-    the interval is over problems, and else over their kinds.
+    """Return the change by the condition that is not none. Intervals are over kinds of
+    problems, except in fields that end in _problems.
     """
     row = pooled(answers).iloc[0].drop("p_holm").to_dict()
-    # Without the slashes of its id a problem belongs to no kind.
+    # An id without slashes has no kind, so that each problem counts by itself.
     names = answers.problem_id.str.replace("/", " ")
     of_problems = pooled(answers.assign(problem_id=names)).iloc[0]
     row |= {f"{name}_problems": of_problems[name] for name in (*ENDS, "p_value")}

@@ -1,14 +1,15 @@
-"""What a weighted pass rate rests on: the checks that belong beside its number.
+"""Checks of the weighted pass rates: effective sample size, slope, mean weights.
 
     python -m studies.weights
 
-Verdicts rest on the families' sampled answers. Those that were drawn first, with at
-most 512 tokens, are in studies/results/shorter: a third and more of them was cut.
+Verdicts are based on the families' sampled answers. Answers that were drawn earlier,
+with at most 512 tokens, are in studies/results/shorter; over a third of them was
+truncated.
 
-Writes two tables and prints them. studies/results/weights.csv has for either limit of
-tokens a row of `pass_rate_table` per model and pair of conditions, with how many times
-as many answers counting would take; blocks.csv has those of slashes for the problems up
-to the last look at growing data, and for the others.
+Writes two tables and prints them. studies/results/weights.csv has for either token
+limit a row of `pass_rate_table` per model and pair of conditions, and the factor by
+which counting would need more answers; blocks.csv has the rows of slashes for the
+problems before the last look at the growing data, and for those after it.
 """
 
 import pandas as pd
@@ -23,7 +24,7 @@ from studies.keeping import RESULTS, keep, kept_draws
 
 SHORTER = RESULTS / "shorter"
 SHORTER_LIMIT = 512  # tokens
-LAST_LOOK = 320  # problems, before all were drawn
+LAST_LOOK = 320  # problems at the last look before all answers were drawn
 PAIRS = [
     ("mless", "none"),
     ("mless", "hidden-from-layer-1"),
@@ -36,9 +37,10 @@ PAIRS = [
 def checks(draws: pd.DataFrame) -> pd.DataFrame:
     """Return a row per model and pair of PAIRS that is scored.
 
-    draws: sampled answers, as `scored_draws` has them. `worth` is how many times as
-    many answers counting would take for an interval as narrow, `right` how
-    many % of the answers without slashes are right, `refused` whether weights are.
+    draws: sampled answers, from `scored_draws`. The columns added are `worth`, how many
+    times as many answers counting would need for an interval of the same width;
+    `right`, the % of right answers without slashes; and `refused`, whether the weights
+    are too uneven for an estimate.
     """
     table = pass_rate_table(draws, PAIRS)
     by_counting = table["observed_high"] - table["observed_low"]
@@ -53,8 +55,8 @@ def checks(draws: pd.DataFrame) -> pd.DataFrame:
 
 
 def in_order(answers: pd.DataFrame, seed: int) -> list[str]:
-    """Return the ids of answered problems in the order of the sample that a seed draws,
-    which their levels decide.
+    """Return the ids of answered problems in the order in which a seed samples them,
+    stratified by their levels.
     """
     levels = answers.drop_duplicates("problem_id").set_index("problem_id")["level"]
     problems = [
@@ -65,10 +67,10 @@ def in_order(answers: pd.DataFrame, seed: int) -> list[str]:
 
 
 def blocks(draws: pd.DataFrame, answers: pd.DataFrame, seed: int) -> pd.DataFrame:
-    """Return a row of `checks`, of slashes, for the first LAST_LOOK problems of the
-    sample, and one for the others.
+    """Return the row of `checks` for slashes on the first LAST_LOOK problems of the
+    sample, and on the others.
 
-    answers: with the level of each problem, as `in_order` takes them.
+    answers: with the level of each problem.
     """
     order = in_order(answers, seed)
     is_first = draws["problem_id"].isin(order[:LAST_LOOK])

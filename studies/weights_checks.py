@@ -1,22 +1,23 @@
-"""What the checks of importance weights find when answers were not drawn as scored.
+"""How often the checks of weights detect answers that were not drawn as scored.
 
     python -m studies.weights_checks [--simulations 240]
 
-An answer is a path of TOKENS tokens, each out of OPTIONS; two prompts drew it, and a
-third one, of which nothing was drawn, is close to the second, as slashes hidden from
-layer 1 are to slashes. Answers are scored at the temperature 0.6 and in full precision.
-They are drawn so, or at another temperature, with top-p, or with rounding that changes
-log ratios as much as bfloat16 changed the stored ones (studies/results/bfloat16.csv);
-or the scores are rounded instead, or those under the second prompt are all too high by
-the same amount, as if a token of that prompt's texts were missed. Each simulation has
-the 440 answers to 110 problems that the stored number rests on.
+An answer is a path of TOKENS tokens, each chosen out of OPTIONS. Answers are drawn
+under two prompts; no answer is drawn under a third prompt, which is close to the
+second, as slashes hidden from layer 1 are to slashes. Answers are scored at temperature
+0.6 and in full precision. They are drawn in the same way, or at another temperature,
+with top-p, or with rounding that changes log ratios as much as bfloat16 changed the
+stored ones (studies/results/bfloat16.csv); or the scores are rounded instead, or those
+under the second prompt are all too high by the same amount, as if a token of its texts
+were left out. Each simulation has 440 answers to 110 problems, like the stored
+estimate.
 
 Writes studies/results/weights_checks.csv and prints it: a row per way to draw, with the
 means of the slope and of the mean weights of the second and the third prompt; how often
-the interval of each excludes 1; how often one of the three does or fewer than half of
-the answers are effective, so that the number is withheld; and the bias of the
-difference between the second and the first prompt, and between the second and the
-third, in points, with its standard error over simulations.
+the interval of each excludes 1; how often the estimate is withheld, because one of
+these intervals excludes 1 or the effective sample size is below half of the answers;
+and the bias of the difference between the second and the first prompt, and between the
+second and the third, in points, with its standard error over simulations.
 """
 
 import argparse
@@ -42,7 +43,7 @@ CHANGE = 0.235  # of what a prompt adds to the logits: log ratios vary by 1.2 na
 CHANGE_OF_THIRD = 0.09  # of the third prompt's logits against the second's
 GAIN = 0.1  # of that change, the share that goes with better tokens
 TEMPERATURE = 0.6  # at which answers are scored
-AT_ONCE = 20  # simulations: bounds the memory
+AT_ONCE = 20  # simulations in one array, which limits the memory
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class Paths:
 
     right: np.ndarray
     log_p: np.ndarray  # (S, N, 3): under the two prompts that drew, and a third
-    rounded: np.ndarray  # (S, N, 2): as they were drawn
+    rounded: np.ndarray  # (S, N, 2): log p with the logits that drew the answers
     drawn_from: np.ndarray  # (N,)
     problem: np.ndarray  # (N,)
 
@@ -89,7 +90,7 @@ def draw(drawing: Drawing, simulations: int, rng: np.random.Generator) -> Paths:
     problem = np.repeat(np.arange(PROBLEMS), 2 * EACH)
     drawn_from = np.tile(np.repeat([0, 1], EACH), PROBLEMS)
     shape = (simulations, len(problem), TOKENS, OPTIONS)
-    # A generator of its own, so that every way to draw has the same other numbers.
+    # A separate generator, so that all other random numbers are the same for every way.
     (of_rounding,) = rng.spawn(1)
     logits = LOGITS * _normal(shape, rng)
     goodness = _normal(shape, rng)
@@ -121,10 +122,12 @@ def _normal(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
 
 
 def _chosen(logits: np.ndarray, top_p: float, rng: np.random.Generator) -> np.ndarray:
-    """Return the place of a token drawn from the likeliest that have `top_p`."""
+    """Return the index of a token drawn from the most probable ones with a total
+    probability of `top_p`.
+    """
     if top_p < 1:
         falling = -np.sort(-scipy.special.softmax(logits, -1), -1)
-        before = falling.cumsum(-1) - falling  # of likelier tokens
+        before = falling.cumsum(-1) - falling  # of more probable tokens
         kept = (before < top_p).sum(-1, keepdims=True)
         least = np.take_along_axis(-np.sort(-logits, -1), kept - 1, -1)
         logits = np.where(logits >= least, logits, -np.inf)
@@ -136,13 +139,13 @@ def _log_p(logits: np.ndarray, token: np.ndarray) -> np.ndarray:
     """Return log p of the tokens (S, N, prompts), from logits (prompts, S, N, ...)."""
     at = np.broadcast_to(token, (len(logits), *token.shape))
     chosen = np.take_along_axis(logits, at, -1)[..., 0]
-    totals = np.log(np.exp(logits).sum(-1))  # of logits far below what overflows
+    totals = np.log(np.exp(logits).sum(-1))  # the logits are too small to overflow
     return np.moveaxis((chosen - totals).sum(-1, dtype=float), 0, -1)
 
 
 def is_withheld(pair: AccuracyDifference, third: AccuracyDifference) -> bool:
-    """Return whether the rule withholds a number: an interval of a check excludes 1, or
-    too few answers are effective.
+    """Return whether the rule withholds an estimate: the interval of a check excludes
+    1, or the effective sample size is too small.
     """
     checks = (pair.slope, *third.mean_weights)
     least = MIN_EFFECTIVE_SHARE * pair.mixed_answers
@@ -155,7 +158,7 @@ def excludes_1(check: MeanInterval) -> bool:
 
 
 def simulated(name: str, simulations: int) -> pd.DataFrame:
-    """Return what the checks say in each simulation of one way to draw."""
+    """Return the checks of each simulation, one a row, for one way to draw."""
     rng = np.random.default_rng(0)
     rows = []
     for _ in range(max(simulations // AT_ONCE, 1)):
@@ -165,9 +168,8 @@ def simulated(name: str, simulations: int) -> pd.DataFrame:
 
 
 def row(name: str, found: pd.DataFrame, as_scored: pd.DataFrame) -> dict:
-    """Return the means over simulations, and how far off the estimates are.
-
-    The bias is against the same simulations if their answers are drawn as scored.
+    """Return the means over simulations, and the bias of the estimates: the difference
+    from the same simulations with answers that are drawn as scored.
     """
     numbers = {"drawn": name, "simulations": len(found)} | found.mean().to_dict()
     for points in ("points", "points_third"):
@@ -179,7 +181,7 @@ def row(name: str, found: pd.DataFrame, as_scored: pd.DataFrame) -> dict:
 
 
 def _checked(paths: Paths, at: int) -> dict:
-    """Return what the checks of one simulation say."""
+    """Return the checks and estimates of one simulation."""
     log_p = paths.log_p[at]
     ratio, of_drawing = np.diff(log_p[:, :2]), np.diff(paths.rounded[at])
     drawn = (paths.right[at], log_p[:, :2], paths.drawn_from, paths.problem)

@@ -2,10 +2,10 @@
 
     python -m studies.weights_coverage [--simulations 4000]
 
-Each simulation draws two answers under either prompt to 500 problems, as the stored
-ones are (studies/simulated.py says in what). Writes studies/results/
-weights_coverage.csv and prints it: a row per true effect and way to estimate it, with
-what of the simulated answers is to be compared with the stored ones.
+Each simulation draws two answers under either prompt to 500 problems; in their main
+statistics they are like the stored answers (studies/simulated.py). Writes
+studies/results/weights_coverage.csv and prints it: a row per true effect and estimator,
+with the statistics of the simulated answers that can be compared with the stored ones.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from studies.keeping import RESULTS, keep
 EFFECTS = (0.0, 0.8, 2.5)  # points
 PROBLEMS = 500
 EACH = 2  # answers of either prompt
-AT_ONCE = 500  # simulations: bounds the memory
+AT_ONCE = 500  # simulations in one array, which limits the memory
 WAYS = {
     "weights": simulated.weighted_differences,
     "counting": simulated.observed_differences,
@@ -37,10 +37,13 @@ def sampled(
 
 
 def regime(problems: simulated.Problems, draws: simulated.Draws) -> dict[str, float]:
-    """Return what the simulated answers have in common with the stored ones: the % of
-    right answers, the % of problems with both right and wrong ones; of the answers to
-    those the effective sample size in % and the standard deviation of log ratios; the
-    variance of the weighted difference of a problem, and how much of it the draws add.
+    """Return statistics of the simulated answers to compare with the stored ones.
+
+    right, mixed: % of right answers, and of problems with right and wrong answers
+    effective, spread: of the answers to mixed problems, the effective sample size in %
+    and the standard deviation of the log-likelihood ratio in nats
+    variance, variance_of_draws: of the weighted difference of a problem, in points
+    squared, and its part that is sampling noise
     """
     rate = draws.right.mean((2, 3))
     is_mixed = (rate > 0) & (rate < 1)

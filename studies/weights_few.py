@@ -1,5 +1,4 @@
-"""How often intervals of the weighted difference cover the truth when few problems have
-both right and wrong answers.
+"""Coverage of the weighted difference's interval if few problems are mixed.
 
     python -m studies.weights_few [--simulations 4000]
 

@@ -1,11 +1,11 @@
-"""Draw what docs/weighted_pass_rates.md shows of its simulations.
+"""Draw the figure of simulations in docs/weighted_pass_rates.md.
 
     python -m studies.weights_figure
 
 Reads weights_rivals.csv and weights_checks.csv in studies/results and writes
-weighted_pass_rates.png beside them: the root mean squared error and the bias of each
-estimator at equal cost, and how often each check finds answers that were not drawn as
-they are scored.
+weighted_pass_rates.png into the same folder: the root mean squared error and the bias
+of each estimator at equal cost, and how often each check detects answers that were not
+drawn as they are scored.
 """
 
 import pandas as pd
@@ -27,10 +27,10 @@ CHECKS = {
 
 def rows(ax: Axes, table: pd.DataFrame, names: pd.Series, series: dict) -> None:
     """Draw a row per name from the top, and a mark for each column of `series`."""
-    places = range(len(table))
+    heights = range(len(table))
     for column, (label, marker) in series.items():
-        ax.plot(table[column], places, marker, label=label)
-    ax.set_yticks(places, names)
+        ax.plot(table[column], heights, marker, label=label)
+    ax.set_yticks(heights, names)
     ax.invert_yaxis()
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
 

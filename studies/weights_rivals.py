@@ -1,15 +1,15 @@
-"""Importance weights beside other estimators of the same difference, at equal cost.
+"""Importance weighting compared with other estimators, at equal cost.
 
     python -m studies.weights_rivals [--simulations 1000]
 
-Each way may spend what 500 problems with four weighted answers cost. To draw an answer
-costs 1 and to score it under one prompt half of that, so that ways which need no score,
-or scores of fewer answers, get more problems. Answers are simulated as
-studies/simulated.py says. Writes studies/results/weights_rivals.csv and prints it: a
-row per way and number of answers to a problem, with the number of problems that it can
-afford, its root mean squared error in points at two true effects, its bias and coverage
-at the larger one, and how many times as much paired counting would cost for the same
-error (`worth`, with its standard error over simulations).
+Each estimator has the budget of 500 problems with four weighted answers. Drawing an
+answer costs 1 and scoring it under one prompt half of that, so estimators that need
+fewer scores get more problems. Answers are simulated as studies/simulated.py says.
+Writes studies/results/weights_rivals.csv and prints it: a row per estimator (`way`) and
+number of answers to a problem, with the number of problems within the budget, the root
+mean squared error in points at two true effects, bias and coverage at the larger one,
+and how many times as much paired counting would cost for the same error (`worth`, with
+its standard error over simulations).
 """
 
 import argparse
@@ -22,19 +22,19 @@ from studies.rival_estimators import WAYS, Way, by_weights
 from studies.simulated import accuracy_of_estimates, problems
 
 EFFECTS = (0.0, 2.5)  # points
-BUDGETED = 500  # problems that the weighted answers may have, two of either prompt
-AT_ONCE = 250  # simulations: bounds the memory
+BUDGETED = 500  # problems with weighted answers, two of either prompt
+AT_ONCE = 250  # simulations in one array, which limits the memory
 
 
 def mean_cost(way: Way, each: int) -> float:
-    """Return what a way costs for a problem."""
+    """Return the mean cost of an estimator per problem, in drawn answers."""
     rng = np.random.default_rng(0)
     _, costs = way(problems((40, 500), EFFECTS[-1], rng), each, rng)
     return float(costs.mean())
 
 
 def simulated(way: Way, each: int, count: int, effect: float, simulations: int) -> dict:
-    """Return how well a way estimates an effect on so many problems."""
+    """Return the accuracy of an estimator's effect on `count` problems."""
     parts = []
     for seed in range(max(simulations // AT_ONCE, 1)):
         rng = np.random.default_rng([seed, 1])
@@ -44,7 +44,7 @@ def simulated(way: Way, each: int, count: int, effect: float, simulations: int) 
 
 
 def row(name: str, each: int, budget: float, simulations: int) -> dict:
-    """Return a row of the table: how well a way estimates for a budget."""
+    """Return a row of the table: the accuracy of an estimator within a budget."""
     way, _ = WAYS[name]
     cost = mean_cost(way, each)
     count = round(budget / cost)
