@@ -3,7 +3,7 @@
     python -m studies.weights
 
 Verdicts are based on the families' sampled answers. Answers that were drawn earlier,
-with at most 512 tokens, are in studies/results/shorter; over a third of them was
+with at most 512 tokens, are in studies/results/shorter; a third or more of them was
 truncated.
 
 Writes two tables and prints them. studies/results/weights.csv has for either token
