@@ -66,10 +66,15 @@ def test_swapping_the_prompts_changes_the_sign(sample):
     sample["log_p"] = sample["log_p"][:, ::-1]
     sample["drawn_from"] = 1 - sample["drawn_from"]
     swapped = accuracy_difference(**sample)
-    old = result.difference
-    negated = replace(old, estimate=-old.estimate, low=-old.high, high=-old.low)
+    negated = {
+        name: replace(old, estimate=-old.estimate, low=-old.high, high=-old.low)
+        for name, old in (
+            ("difference", result.difference),
+            ("counted", result.counted),
+        )
+    }
     mirrored = result.mean_weights[::-1]
-    assert_equal(swapped, replace(result, difference=negated, mean_weights=mirrored))
+    assert_equal(swapped, replace(result, **negated, mean_weights=mirrored))
 
 
 @given(samples)
@@ -129,6 +134,8 @@ def test_prompts_without_common_texts_give_the_unweighted_difference(sample):
     second = sample["drawn_from"] == 1
     observed = sample["right"][second].mean() - sample["right"][~second].mean()
     assert result.difference.estimate == pytest.approx(100 * observed, abs=1e-9)
+    assert result.counted.estimate == pytest.approx(100 * observed, abs=1e-9)
+    assert_equal(result.difference, result.counted)
     # For the prompts that drew the sample this is the smallest possible size.
     assert result.effective_sample_size == pytest.approx(result.mixed_answers / 2)
 
@@ -213,6 +220,9 @@ def test_answers_to_problems_that_are_all_right_or_all_wrong_need_no_likelihood(
     without = accuracy_difference(**sample)
     others = {name: values[~agrees] for name, values in sample.items()}
     assert without.slope == accuracy_difference(**others).slope
+    assert without.scored_problems == without.mixed_problems < without.problems
+    assert result.scored_problems == result.problems
+    assert without.counted == result.counted
     assert without.difference == result.difference
     assert without.effective_sample_size == result.effective_sample_size
     sample["log_p"][np.argmin(agrees)] = np.nan
@@ -239,6 +249,9 @@ def test_the_interval_is_that_of_the_project_for_independent_problems():
 WRONG = {
     "right has values other": {"right": [0, 1, 2, 1]},
     "drawn_from has values other": {"drawn_from": [0, 0, 2, 2]},
+    "drawn_from has values other than": {"drawn_from": [0.7, 0, 1, 1]},
+    "drawn_from has values other than 0": {"drawn_from": [np.nan, 0, 1, 1]},
+    "drawn_from has values other than 0 and": {"drawn_from": ["a", "a", "b", "b"]},
     r"log_p has shape \(4,\), expected \(4, 2\)": {"log_p": [-1.0] * 4},
     r"problem has shape \(3,\), expected \(4,\)": {"problem": [0, 0, 0]},
     "problem 7 has 1 answers of the first prompt and 3": {"drawn_from": [0, 1, 1, 1]},

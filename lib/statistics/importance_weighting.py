@@ -59,15 +59,21 @@ class AccuracyDifference:
     """The difference in accuracy between two prompts, and what it rests on."""
 
     difference: MeanInterval  # second prompt minus first, in percentage points
+    counted: MeanInterval  # the same by counting right answers, without log p
     problems: int
+    scored_problems: int  # with log p, on which the slope and the mean weights rest
     mixed_problems: int  # with both right and wrong answers
     mixed_answers: int  # to these problems
     # Of these answers, under the prompt with fewer. If the compared prompts drew them,
     # it lies between half of them, as in counting, and all of them.
     effective_sample_size: float
     largest_weight: float  # of one of these answers, under either prompt
-    slope: MeanInterval  # calibration slope, 1 if log p is that of the draws
-    # Each 1 if log p is that of the draws. Those of the prompts that drew add up to 2.
+    # The calibration slope: 1 if log p is that of the draws, NaN if both prompts give
+    # every answer the same log p.
+    slope: MeanInterval
+    # Each 1 if log p is that of the draws and all problems are scored; among problems
+    # with both right and wrong answers alone it differs from 1 even then. Those of the
+    # prompts that drew add up to 2.
     mean_weights: tuple[MeanInterval, MeanInterval]
 
 
@@ -95,11 +101,12 @@ def accuracy_difference(
     answers of one prompt as of the other, or fewer than two, and for a missing log_p.
     """
     right = np.asarray(right, dtype=float)
-    drawn_from = np.asarray(drawn_from, dtype=int)
+    drawn_from = np.asarray(drawn_from)
     log_p = np.asarray(log_p, dtype=float)
     compared = log_p if log_p_compared is None else np.asarray(log_p_compared, float)
     names, problem = np.unique(np.asarray(problem), return_inverse=True)
     _require_shapes(right, log_p, compared, drawn_from, problem)
+    drawn_from = drawn_from.astype(int)
     _require_even_halves(names, drawn_from, problem)
 
     log_weight = log_weights(compared, log_p)
@@ -115,11 +122,16 @@ def accuracy_difference(
         right[is_mixed], of_mixed, drawn_from[is_mixed], problem[is_mixed]
     )
     difference = mean_interval(by_problem)
+    counted = mean_interval(PERCENT * counted_differences(right, drawn_from, problem))
     if len(mixed_problems) < MIN_MIXED_PROBLEMS:
         difference = replace(NO_MEAN, estimate=difference.estimate)
+        counted = replace(NO_MEAN, estimate=counted.estimate)
+    has_weight = ~np.isnan(log_weight).any(axis=1)
     return AccuracyDifference(
         difference=difference,
+        counted=counted,
         problems=len(names),
+        scored_problems=len(np.unique(problem[has_weight])),
         mixed_problems=len(mixed_problems),
         mixed_answers=int(is_mixed.sum()),
         effective_sample_size=effective_sample_size(of_mixed),
@@ -164,6 +176,16 @@ def differences(
     change = weight[:, 1] - weight[:, 0]
     advantage = right - baselines(right, drawn_from, problem)
     return np.bincount(problem, advantage * change) / np.bincount(problem)
+
+
+def counted_differences(
+    right: np.ndarray, drawn_from: np.ndarray, problem: np.ndarray
+) -> np.ndarray:
+    """Return the share of right answers of the second prompt minus that of the first,
+    of each problem. problem: (N,), counted from 0, with equal halves.
+    """
+    label = 2 * drawn_from - 1
+    return 2 * np.bincount(problem, right * label) / np.bincount(problem)
 
 
 def baselines(
