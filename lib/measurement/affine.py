@@ -49,8 +49,8 @@ def _fits_of(loaded: Loaded, plain: Prompt, slashes: Prompt) -> dict[str, np.nda
 
     old = _outputs(before)[inserted.start :]  # (n, H, D)
     new = _outputs(after)[later]
-    given = after.received[0, 0]  # (H, n, T)
-    to_slashes = given[:, :, inserted].sum(-1)
+    attention = after.received[0, 0]  # (H, n, T), that n tokens give
+    to_slashes = attention[:, :, inserted].sum(-1)
     to_original = 1 - to_slashes.double().cpu()
     return affine_fits(old, new, to_original)
 

@@ -37,8 +37,9 @@ from lib.prompts.sampling import is_within
 
 
 class Measurements:
-    """The measurements of one of a profile's models: their settings, and where they are
-    stored. Without `stored`, only those in the profile's results count.
+    """The stored measurements of one of a profile's models, with their settings.
+
+    stored: False to use neither the shipped file nor the profile's larger run.
     """
 
     def __init__(self, profile: Profile, spec: str, stored: bool = True) -> None:

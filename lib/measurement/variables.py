@@ -45,88 +45,94 @@ VARIABLES: dict[str, dict[str, tuple[str, str]]] = {
     "attention": {
         "lambda": (
             PER_HEAD,
-            "mean received attention of the original tokens but the first and last,"
-            " with over without the insertion (W' = lambda W, Sec. 3)",
+            "mean received attention of the original tokens except the first and last,"
+            " with the insertion divided by without it (W' = lambda W, Sec. 3)",
         ),
         "irregularity": (
             PER_HEAD,
-            "deviation over the original tokens of log(received with / without)"
-            " (Fig. 9); NaN for a head that gives one of them exactly nothing",
+            "standard deviation, over the original tokens, of log(received attention"
+            " with / without the insertion) (Fig. 9); NaN for a head that gives one of"
+            " them exactly 0",
         ),
         "unevenness": (
             PER_HEAD,
-            "standard deviation over mean of what each original token receives",
+            "coefficient of variation (standard deviation / mean) of the attention"
+            " that original tokens receive",
         ),
         "mass": (
             PER_HEAD,
             "share of their attention that the original tokens after the insertion"
-            " give it",
+            " give to the inserted tokens",
         ),
         "flatness": (
             PER_HEAD,
-            "standard deviation over mean of what each inserted token receives"
+            "coefficient of variation of the attention that inserted tokens receive"
             " (Figs. 10 and 11)",
         ),
         "dispersion": (
             PER_HEAD,
-            "RMS distance of the inserted tokens' values to their mean over that to"
-            " the origin",
+            "RMS distance of the inserted tokens' value vectors from their mean,"
+            " divided by that from zero",
         ),
         "portion": (
             PER_HEAD,
-            "what an inserted token receives over what an original one does (Fig. 13)",
+            "mean received attention of the inserted tokens, divided by that of the"
+            " original tokens (Fig. 13)",
         ),
         "lambda_over_heads": (
             f"{PER_LAYER} span query",
-            "lambda of the tokens of a span, from these queries alone, with means over"
-            " heads of what is received, with and without",
+            "lambda of the tokens of a span, by the attention of these queries alone:"
+            " a ratio of means over heads",
         ),
     },
     "affine": {
         "affine": (
             PER_FIT,
             "R2 of new = lambda * old + sigma for the head's outputs, one lambda and"
-            " one sigma per prompt and head (Eq. 2)",
+            " one sigma (a vector) per prompt and head (Eq. 2)",
         ),
         "line": (
             PER_FIT,
             "R2 of new = lambda * old + a coefficient per token times one direction,"
-            " lambda as above",
+            " with the lambda of the form above",
         ),
         "softmax": (
             PER_FIT,
-            "R2 of new = lambda * old + (1 - lambda) v, one v, each token's lambda"
-            " from its softmax",
+            "R2 of new = lambda * old + (1 - lambda) * v, one vector v, each token's"
+            " lambda being the share of its attention on original tokens",
         ),
     },
     "activations": {
         "measures": (
             f"{PER_LAYER} measure",
-            "near zero: share within c * 1.4826 * MAD of none (Sec. 4); norms per"
-            " token",
+            "near zero: share of activations within c * 1.4826 * MAD under none (Sec."
+            " 4); norms per token",
         ),
         "classes": (
             f"{PER_LAYER} class",
-            "share near zero of the problem's tokens of a class (Fig. 7), if it has"
-            " any",
+            "share of near-zero activations in the problem's tokens of a class (Fig."
+            " 7); NaN without such tokens",
         ),
         "counts": (
             "network condition layer bin",
-            "histogram over all problems (Fig. 4), what lies outside at its ends",
+            "histogram of activations over all problems (Fig. 4); the outermost bins"
+            " include all values beyond",
         ),
         "shape": (
             PER_LAYER,
-            "cosine between the change of the histogram and that by the slashes",
+            "cosine between the change of a problem's histogram and the change that the"
+            " slashes cause",
         ),
     },
     "tokens": {
         "received": (
             "condition layer head token",
-            "what each token of the drawn prompt receives",
+            "attention that each token of the example's prompt receives",
         ),
         "part": (
             "condition token",
-            "instruction, inserted or problem; empty beyond the prompt",
+            "part of the prompt: instruction, inserted or problem; empty beyond its"
+            " end",
         ),
     },
 }
