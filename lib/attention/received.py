@@ -155,10 +155,10 @@ def _sums_of_uniform(rows: torch.Tensor, window: int) -> torch.Tensor:
 
 
 def _in_order(
-    kept: dict[int, torch.Tensor] | None, index: dict[int, int]
+    recorded: dict[int, torch.Tensor] | None, index: dict[int, int]
 ) -> list[torch.Tensor]:
-    """Return the tensors that were kept of each layer, in the requested order."""
-    return [kept[layer] for layer in index] if kept else []
+    """Return the recorded tensors, by layer in the requested order; empty for None."""
+    return [recorded[layer] for layer in index] if recorded else []
 
 
 def _later(rows: torch.Tensor) -> torch.Tensor:

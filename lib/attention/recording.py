@@ -48,16 +48,16 @@ class Recording:
         stop = start + weights.shape[2]
         slot = self.index[layer]
         # (B, H, 1, Q): the attention of each token to itself
-        own = weights.diagonal(start - first, -2, -1).unsqueeze(2)
+        to_itself = weights.diagonal(start - first, -2, -1).unsqueeze(2)
         if self.rows is None:
             columns = weights.sum(-2, keepdim=True)
         else:
             rows = self.rows[:, None, :, start:stop]  # (B, 1, R, Q)
             columns = rows @ weights
-            own = rows * own
+            to_itself = rows * to_itself
         # add_ instead of +=, which would copy the result onto itself.
         self.sums[:, slot, :, :, first:stop].add_(columns)  # (B, H, R, keys)
-        self.sums[:, slot, :, :, start:stop].sub_(own)
+        self.sums[:, slot, :, :, start:stop].sub_(to_itself)
 
 
 @dataclass(frozen=True)

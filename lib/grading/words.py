@@ -56,15 +56,16 @@ def _plain(spelled: str) -> str:
     return re.sub(lead, "", _TEXT.sub(r"\1", spelled).strip())
 
 
-def _listed(spelled: str, beside: str) -> list[str] | None:
+def _listed(spelled: str, other: str) -> list[str] | None:
     """Return the words of a list in alphabetical order; None if it has a formula.
 
-    beside: the other answer, by which a single letter is read as a word or a variable.
+    other: the other answer; if it is a text, letters that spell no known word are read
+    as words, too.
     """
     bare = _TEXT.sub(" ", spelled)
     letters = re.findall("[A-Za-z]+", bare)
     is_formula = not all(map(_REAL_WORD.fullmatch, letters))
-    if is_formula and (_OPERATOR.search(bare) or not _TEXT.fullmatch(beside)):
+    if is_formula and (_OPERATOR.search(bare) or not _TEXT.fullmatch(other)):
         return None
     plain = re.sub(r"^\\\{(.*)\\\}$", r"\1", _plain(spelled)).casefold()
     plain = re.sub(r"\b(?:the|an?) (?=[^\W\d_]{2})(?!and\b|or\b)", "", plain)

@@ -32,13 +32,13 @@ WORKING_MEMORY = 2.5e9
 class Shape(NamedTuple):
     """The numbers of parameters of a model and its parts."""
 
-    whole: int  # with the output head
+    total: int  # with the output head
     embedding: int
     layer: int  # the first one
 
     def parameters(self, layers: float = ALL_LAYERS) -> float:
         """Return the number of parameters of the embedding and the first layers."""
-        return min(self.whole, self.embedding + layers * self.layer)
+        return min(self.total, self.embedding + layers * self.layer)
 
 
 def files_of(source: Source, layers: float = ALL_LAYERS) -> tuple[int, int]:
@@ -63,9 +63,9 @@ def _on_hub(source: Source, layers: float) -> tuple[int, int]:
     """
     folder = config_folder(source)
     cut = layers_folder(source.repo, folder.name, layers)
-    for whole in (folder, cut):
-        if has_all_shards(whole):
-            return 0, _bytes_of(shards_of(whole))
+    for checkpoint in (folder, cut):
+        if has_all_shards(checkpoint):
+            return 0, _bytes_of(shards_of(checkpoint))
     with hub_errors(source.repo, source.revision):
         model: Any = HfApi().model_info(
             source.repo,
@@ -110,10 +110,10 @@ def shape_of(source: Source) -> Shape:
         decoder = config.get_text_config()
         model = transformers.AutoModelForCausalLM.from_config(decoder)
         parts = (model, model.get_input_embeddings(), model.get_decoder().layers[0])
-        whole, embedding, layer = (
+        total, embedding, layer = (
             sum(weight.numel() for weight in part.parameters()) for part in parts
         )
-        return Shape(whole, embedding, layer)
+        return Shape(total, embedding, layer)
 
 
 def memory_for_models() -> int:

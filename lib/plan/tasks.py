@@ -103,8 +103,8 @@ def _of_part(part: Part, parts: Mapping[str, Part], fresh: bool) -> Iterator[Tas
         # Nothing is added to stored rows, however few there are.
         models = part.stored()["model"]
         for spec in section.models:
-            own = int((models == resolve(spec).name).sum())
-            yield Task(part.name, spec, own, own, section.dtype)
+            rows = int((models == resolve(spec).name).sum())
+            yield Task(part.name, spec, rows, rows, section.dtype)
         return
 
     problems = _problems_of(part)

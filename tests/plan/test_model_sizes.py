@@ -32,7 +32,7 @@ PUBLISHED = {
 @pytest.mark.parametrize("spec, parameters", PUBLISHED.items())
 def test_known_models_have_the_published_number_of_parameters(spec, parameters):
     shape = shape_of(resolve(spec))
-    assert shape.whole == pytest.approx(parameters, rel=1e-4)
+    assert shape.total == pytest.approx(parameters, rel=1e-4)
     assert shape_of(resolve(f"{spec}@main")) == shape
 
 
@@ -49,7 +49,7 @@ def test_the_size_of_a_hub_model_is_known_without_its_weights(hub):
     assert files_of(source_with_config(OPEN)) == (stored, 0)
     assert hub.sent_weights == 0
     # The model's config is fetched, because data/models.yaml does not have it.
-    assert shape_of(source_with_config(OPEN)).whole == pytest.approx(
+    assert shape_of(source_with_config(OPEN)).total == pytest.approx(
         stored / 4, rel=0.1
     )
 
