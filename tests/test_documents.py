@@ -281,6 +281,17 @@ def test_the_five_lines_of_the_readme_print_the_line_below_them(capsys):
     assert capsys.readouterr().out == said.removeprefix("# ") + "\n"
 
 
+def test_the_example_of_the_method_prints_the_lines_below_it(capsys):
+    ((_, example),) = [
+        block
+        for block in CODE.findall(TEXTS["weighted_pass_rates.md"])
+        if block[0] == "python"
+    ]
+    exec(example, {})
+    said = [line for line in example.splitlines() if line.startswith("# ")]
+    assert capsys.readouterr().out.splitlines() == [line[2:] for line in said]
+
+
 def test_the_example_that_reads_measurements_works():
     ((_, example),) = [
         block for block in CODE.findall(TEXTS["running.md"]) if block[0] == "python"
