@@ -155,6 +155,7 @@ def judge_one(claim: Claim, model: str, evidence: Mapping[str, Any]) -> Verdict:
         low=estimate.low,
         high=estimate.high,
         n=estimate.n,
+        parts=len(parts),
         holds=tuple(decision.holds),
         refuted=tuple(decision.refuted),
         needed=_problems_needed(claim, decision, paper),

@@ -93,6 +93,7 @@ class Verdict:
     low: float | None = None
     high: float | None = None
     n: int = 0  # number of problems
+    parts: int = 0  # number of parts of the claim
     holds: tuple[str, ...] = ()  # the parts whose interval lies inside the range
     refuted: tuple[str, ...] = ()  # those outside at the corrected level
 

@@ -8,10 +8,16 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import special
 
-from lib.evaluation.answer_tables import mean_and_bounds, rows_of_groups
+from lib.evaluation.answer_tables import (
+    EFFECT_INTERVAL,
+    GROUP_COLUMNS,
+    mean_and_bounds,
+    rows_of_groups,
+)
 from lib.statistics.intervals import POINTS
 
-PASSES = (1, 3, 4, 8, 16)  # the k for which pass@k is shown
+PASSES = (1, 3, 4, 5, 8, 16)  # the k for which pass@k is shown
+DIFFERENCE_COLUMNS = [*GROUP_COLUMNS, "measure", "n", *EFFECT_INTERVAL]
 
 
 def diversity(answers: pd.DataFrame) -> pd.DataFrame:
@@ -22,14 +28,47 @@ def diversity(answers: pd.DataFrame) -> pd.DataFrame:
     for row, group, values in rows_of_groups(answers):
         if row["samples"] < 2:
             continue
-        shares = pd.DataFrame(index=values.index)
-        for k in PASSES:
-            if k <= row["samples"]:
-                shares[f"pass@{k}"] = pass_at_k(values, k)
-        texts = group.groupby("problem_id", sort=False)["response"]
-        shares["distinct 2-grams"] = texts.agg(distinct_2)
-        rows.append(row | _means(shares))
+        rows.append(row | _means(_measures_by_problem(group, values)))
     return pd.DataFrame(rows)
+
+
+def paired_differences(answers: pd.DataFrame) -> pd.DataFrame:
+    """Return the change of each measure of `diversity` from `none` to each other
+    condition on the same problems, in points with its interval.
+
+    A row per model, condition and measure has n, the problems with the measure under
+    both. There is no row if `none` lacks several samples of each problem.
+    """
+    rows = []
+    of_none: dict[str, pd.DataFrame] = {}  # by model; answer_groups has none first
+    for row, group, values in rows_of_groups(answers):
+        if row["samples"] < 2:
+            continue
+        measures = _measures_by_problem(group, values)
+        if row["condition"] == "none":
+            of_none[row["model"]] = measures
+        elif row["model"] in of_none:
+            for name, change in (measures - of_none[row["model"]]).items():
+                known = change.dropna()
+                if known.empty:
+                    continue
+                fields = {"measure": name, "n": len(known)}
+                fields |= mean_and_bounds(EFFECT_INTERVAL, known, "difference")
+                rows.append({key: row[key] for key in GROUP_COLUMNS} | fields)
+    return pd.DataFrame(rows, columns=DIFFERENCE_COLUMNS)
+
+
+def _measures_by_problem(group: pd.DataFrame, values: pd.DataFrame) -> pd.DataFrame:
+    """Return pass@k and the share of distinct 2-grams by problem, in %.
+
+    group: the answers of one model and condition. values: their `right_by_sample`.
+    """
+    samples = values.shape[1]
+    measures = {f"pass@{k}": pass_at_k(values, k) for k in PASSES if k <= samples}
+    shares = pd.DataFrame(measures, index=values.index)
+    texts = group.groupby("problem_id", sort=False)["response"]
+    shares["distinct 2-grams"] = texts.agg(distinct_2)
+    return POINTS * shares
 
 
 def pass_at_k(correct: ArrayLike, k: int) -> np.ndarray:
@@ -59,11 +98,11 @@ def distinct_2(texts: Iterable[str]) -> float:
 
 
 def _means(shares: pd.DataFrame) -> dict[str, float]:
-    """Return the mean of each column in %, with the bounds of its interval, over the
+    """Return the mean of each column, with the bounds of its interval, over the
     problems that have enough samples for it.
     """
     means = {}
     for name, share in shares.items():
         names = [str(name), f"{name} low", f"{name} high"]
-        means |= mean_and_bounds(names, POINTS * share.dropna())
+        means |= mean_and_bounds(names, share.dropna())
     return means

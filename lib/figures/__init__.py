@@ -38,6 +38,13 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "drawing": DRAWING,
         "panels": ["accuracy_bars", "claims_matrix", "lambda_map", "ratio_curve"],
-        "tables": ["in_words", "quoted", "settings_text", "say", "show"],
+        "tables": [
+            "in_words",
+            "quoted",
+            "settings_text",
+            "say",
+            "show",
+            "side_by_side",
+        ],
     },
 )

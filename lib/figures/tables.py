@@ -68,7 +68,7 @@ def show(table, columns=None, digits=2):
     for name, low, high in intervals_of(shown.columns):
         sign = "+" if name in SIGNED else ""
         ends = zip(shown[name], shown.pop(low), shown.pop(high), strict=True)
-        shown[name] = _intervals(list(ends), sign)
+        shown[name] = interval_texts(list(ends), sign)
 
     # All numbers of a column have the same number of decimals.
     for name in shown:
@@ -84,7 +84,20 @@ def show(table, columns=None, digits=2):
     return FoldedTable(shown) if len(shown) > MAX_UNFOLDED_ROWS else shown
 
 
-def _intervals(rows, sign):
+def side_by_side(table, value, rows, by="model"):
+    """Return the estimates of a column with their intervals as texts, in a row for each
+    value of the columns `rows` and a column for each value of the column `by`.
+
+    The two columns after `value` are the bounds.
+    """
+    place = table.columns.get_loc(value)
+    ends = table.iloc[:, place : place + 3].itertuples(index=False)
+    texts = table.assign(text=interval_texts(list(ends)))
+    wide = texts.pivot_table("text", rows, by, aggfunc="first", sort=False)
+    return wide.reset_index()
+
+
+def interval_texts(rows, sign=""):
     """Return rows (estimate, low, high) as texts with the median number of decimals; ""
     for a missing estimate.
     """

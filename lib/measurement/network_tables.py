@@ -204,6 +204,16 @@ def changes_table(model: xr.Dataset) -> pd.DataFrame:
     return table
 
 
+@of_each_model
+def cosines_table(model: xr.Dataset) -> pd.DataFrame:
+    """Return the cosine between the changes of layer 1's histogram by a condition and by
+    the slashes, for each other condition.
+    """
+    shape = model["shape"].sel(network=TRAINED, layer=1, drop=True)
+    others = ~shape.condition.isin(["none", "mless"])
+    return means_table(shape.sel(condition=others), "cosine")
+
+
 def log_changes(measures: xr.DataArray) -> xr.DataArray:
     """Return log(measure / the same measure under `none`) for the other conditions.
 

@@ -53,3 +53,21 @@ def test_a_problem_with_a_missing_sample_is_left_out_of_larger_k_only():
     answers = frame(sampled("none", ["111", "11_", "000"]))
     (several,) = pass_at_k_tables.diversity(answers).to_dict("records")
     assert (several["pass@1"], several["pass@3"]) == (pytest.approx(200 / 3), 50)
+
+
+def test_samples_are_compared_with_those_of_none_on_the_same_problems():
+    answers = frame(
+        sampled("arm", ["1100", "1111"]) + sampled("none", ["1000", "0000"])
+    )
+    table = pass_at_k_tables.paired_differences(answers).set_index("measure")
+    assert set(table.condition) == {"arm"}
+    assert set(table.n) == {2}
+    assert table.effect["pass@1"] == pytest.approx((25 + 100) / 2)
+    # The first problem has a right answer under both.
+    assert table.effect["pass@4"] == 50
+    assert table.effect["distinct 2-grams"] == 0
+
+
+@pytest.mark.parametrize("records", [[], run("none", 2, 4), sampled("arm", ["10"])])
+def test_nothing_is_compared_without_several_samples_under_none(records):
+    assert pass_at_k_tables.paired_differences(frame(records)).empty

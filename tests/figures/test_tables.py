@@ -6,7 +6,14 @@ import pandas as pd
 import pytest
 from artists import table
 
-from lib.figures.tables import in_words, intervals_of, quoted, settings_text, show
+from lib.figures.tables import (
+    in_words,
+    intervals_of,
+    quoted,
+    settings_text,
+    show,
+    side_by_side,
+)
 
 # A table, the columns to show, the number of digits, and the table that is shown.
 GAPS = "model,effect,n,kind\na,0.1234,1,x\na,,,"
@@ -58,6 +65,20 @@ def test_interval_bounds_belong_to_the_estimate_before_them():
     assert intervals_of(["a", "effect_low", "accuracy_high"]) == []
     names = ["points", "low_float32", "high_float32"]
     assert intervals_of(names) == [tuple(names)]
+
+
+def test_models_are_put_side_by_side_in_order_of_appearance():
+    long = table(
+        "model,condition,measure,ratio,low,high\n"
+        "b,mless,L2,1,0.8,1.2\nb,mless,L1,2,1.5,2.5\na,mless,L2,3,2.5,3.5"
+    )
+    wide = side_by_side(long, "ratio", ["condition", "measure"])
+    assert wide.columns.tolist() == ["condition", "measure", "b", "a"]
+    assert wide.measure.tolist() == ["L2", "L1"]
+    assert wide.b.tolist() == ["1.00 [0.80, 1.20]", "2.00 [1.50, 2.50]"]
+    # The second model lacks L1.
+    assert wide.a[0] == "3.00 [2.50, 3.50]"
+    assert pd.isna(wide.a[1])
 
 
 def test_a_table_without_rows_is_not_shown(capsys):

@@ -12,6 +12,7 @@ from lib.measurement.network_tables import (
     affine_table,
     changes_table,
     classes_table,
+    cosines_table,
     heads_table,
     histogram_table,
     lambda_table,
@@ -192,3 +193,12 @@ def test_a_histogram_is_the_share_of_all_activations_at_each_bin_centre():
     close(table.mless, [3000 / 72, 4000 / 72])
     close(table.arm, [50, 50])
     assert set(table.model) == {"m"}
+
+
+def test_cosines_compare_the_other_conditions_with_the_slashes():
+    # (condition, problem); that of the slashes with themselves is 1.
+    by_condition = np.array([[NAN, NAN], [1.0, 1.0], [0.4, 0.2], [-0.5, -0.1]])
+    labels = {"condition": ["none", "mless", "mful", "arm"], "problem": ["a", "b"]}
+    table = cosines_table(measured({"shape": by_condition[:, :, None]}, **labels))
+    assert table.condition.tolist() == ["mful", "arm"]
+    close(table.cosine, [0.3, -0.3])
