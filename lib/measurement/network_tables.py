@@ -206,8 +206,8 @@ def changes_table(model: xr.Dataset) -> pd.DataFrame:
 
 @of_each_model
 def cosines_table(model: xr.Dataset) -> pd.DataFrame:
-    """Return the cosine between the changes of layer 1's histogram by a condition and by
-    the slashes, for each other condition.
+    """Return the cosine between the changes that a condition and the slashes make to
+    layer 1's histogram, by condition.
     """
     shape = model["shape"].sel(network=TRAINED, layer=1, drop=True)
     others = ~shape.condition.isin(["none", "mless"])
