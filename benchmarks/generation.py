@@ -2,10 +2,10 @@
 
     python benchmarks/generation.py [--problems embedded FILE ...]
 
-The others are lm-evaluation-harness, and `generate` with one prompt at a time; what is
-not installed is left out. All ways get the same prompts with 55 slashes, decode
-greedily on the demo model in float32 and stop at the same limit. Loading is not timed.
-Writes benchmarks/results/generation.csv and prints the table.
+The others are lm-evaluation-harness, and `generate` with one prompt at a time; packages
+that are not installed are left out. All ways get the same prompts with 55 slashes,
+decode greedily on the demo model in float32 and stop at the same limit. Loading is not
+timed. Writes benchmarks/results/generation.csv and prints the table.
 """
 
 import argparse
@@ -29,12 +29,14 @@ BATCH = 64
 HARNESS_BATCHES = (8, 32)
 PROBLEMS = 100  # of each set
 NEW_TOKENS = 64
-ENOUGH_PROMPTS = 16  # one at a time, for a rate
+ENOUGH_PROMPTS = 16  # to measure the rate of one prompt at a time
 Way = Callable[[list[Prompt]], list[str]]  # prompts -> texts in order
 
 
 def ways(loaded: Loaded) -> Iterator[tuple[str, int, Way]]:
-    """Yield the name, the batch size and the function of each way, made at its turn."""
+    """Yield the name, batch size and function of each way, each made when it is
+    needed.
+    """
     yield "transformers", BATCH, ours(loaded, "transformers")
     yield "one at a time", 1, one_at_a_time(loaded)
     if importlib.util.find_spec("vllm"):
@@ -85,7 +87,7 @@ def harness(batch: int) -> Way:
 
 
 def one_at_a_time(loaded: Loaded) -> Way:
-    """Return `generate`, called with each prompt alone as in the authors' code."""
+    """Return `generate`, called with one prompt at a time as in the authors' code."""
 
     def run(prompts: list[Prompt]) -> list[str]:
         texts = []
@@ -106,8 +108,8 @@ def one_at_a_time(loaded: Loaded) -> Way:
 
 
 def compare(loaded: Loaded, source: str) -> list[dict]:
-    """Return a row per way on one problem set: its rate, and in how many prompts it has
-    our text.
+    """Return a row per way on one problem set: its rate, and for how many prompts it
+    writes the same text as our engine.
     """
     prompts = [
         build_prompt(loaded.tokenizer, problem.problem, "mless", format="chat")
@@ -115,12 +117,13 @@ def compare(loaded: Loaded, source: str) -> list[dict]:
     ]
     rows: list[dict] = []
     for way, batch, run in ways(loaded):
-        asked = prompts[:ENOUGH_PROMPTS] if batch == 1 else prompts
-        # The first use makes buffers and processes, for the greatest lengths.
-        run(sorted(asked, key=len)[-2:])
+        timed = prompts[:ENOUGH_PROMPTS] if batch == 1 else prompts
+        # Warm up with the longest prompts, because the first use allocates buffers and
+        # starts processes.
+        run(sorted(timed, key=len)[-2:])
         start = time.perf_counter()
-        texts = [text.strip() for text in run(asked)]
-        per_second = len(asked) / (time.perf_counter() - start)
+        texts = [text.strip() for text in run(timed)]
+        per_second = len(timed) / (time.perf_counter() - start)
         if not rows:
             our_texts = texts
         same = [text == our for text, our in zip(texts, our_texts, strict=False)]
@@ -128,7 +131,7 @@ def compare(loaded: Loaded, source: str) -> list[dict]:
             "problems": Path(source).stem,
             "way": way,
             "batch": batch,
-            "prompts": len(asked),
+            "prompts": len(timed),
             "per_second": per_second,
             "same_texts": sum(same),
         }

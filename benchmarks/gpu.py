@@ -1,11 +1,11 @@
-"""What a GPU is to show: extraction, likelihoods, and answers beside vLLM.
+"""Throughput on a GPU: received attention, likelihoods, and answers compared with vLLM.
 
     python benchmarks/gpu.py [--model Qwen/Qwen2.5-Math-7B] [--prompts 256]
 
-Three rows of tokens a second, in the dtype of the device: received attention of all
-layers beside a plain forward, log p of texts beside the same, and answers to problems
-with slashes beside vLLM's, where it is installed. Writes benchmarks/results/gpu.csv and
-prints it.
+Three rows with tokens per second, in the dtype of the device: received attention of all
+layers and log p of texts, each compared with a plain forward pass, and answers to
+problems with slashes, compared with vLLM's if it is installed. Writes
+benchmarks/results/gpu.csv and prints it.
 """
 
 import argparse
@@ -34,7 +34,7 @@ REPEATS = 3
 
 
 def clock() -> float:
-    """Return the time when the device has done what it was asked for."""
+    """Return the time after the device has finished all of its work."""
     if torch.cuda.is_available():
         torch.cuda.synchronize()
     return time.perf_counter()
@@ -42,15 +42,15 @@ def clock() -> float:
 
 @torch.inference_mode()
 def forwards(loaded: Loaded) -> list[dict]:
-    """Return the rows of extraction and of likelihoods, which are scored as the command
-    `likelihood` does it.
+    """Return the rows of received attention and of likelihoods, which are computed like
+    those of the command `likelihood`.
     """
     model = loaded.model
     ids = torch.randint(100, 10_000, (ROWS, TOKENS), device=model.device)
     problems = load_problems("embedded", limit=SCORED)
     texts = {
-        f"{place:016x}": scored(loaded, problem, "mless")
-        for place, problem in enumerate(problems)
+        f"{number:016x}": scored(loaded, problem, "mless")
+        for number, problem in enumerate(problems)
     }
     tokens = sum(len(text.ids) for text in texts.values())
     ways = {
@@ -69,7 +69,7 @@ def forwards(loaded: Loaded) -> list[dict]:
 
 
 def answers(spec: str, engine: str, prompts: int) -> float:
-    """Return tokens a second of an engine that answers problems."""
+    """Return the tokens per second of an engine that answers problems."""
     gc.collect()
     torch.cuda.empty_cache()  # vLLM takes nearly all of the memory
     loaded = engine_class(engine).load(load_without_weights(spec))
@@ -79,7 +79,7 @@ def answers(spec: str, engine: str, prompts: int) -> float:
     for problem in load_problems("embedded", limit=prompts, seed=0):
         prompt = build_prompt(loaded.tokenizer, problem.problem, "mless", format=style)
         requests.append(Request(problem.id, prompt.input_ids.tolist()))
-    # The longest first: vLLM starts anew for prompts that need more room.
+    # Begin with the longest prompt, because vLLM restarts for a longer context.
     longest = max(requests, key=lambda request: len(request.input_ids))
     list(writer.complete([longest], Sampling(NEW_TOKENS)))
     start = clock()

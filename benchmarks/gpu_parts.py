@@ -1,11 +1,12 @@
-"""Where the time of a GPU goes, with random weights of real shapes.
+"""How a GPU spends its time, with random weights of real shapes.
 
     python benchmarks/gpu_parts.py [--rows 660] [--tiny] >> parts.jsonl
 
 No model is needed: a step of generation and its parts, likelihoods of batches of
 several sizes, and extraction in several numbers of blocks. Prints a line of JSON for
-each: median milliseconds of the device, those of the host until it is free again, and
-how many kernels run. --tiny rehearses everything with a tiny model, also on a CPU.
+each: median milliseconds until the device has finished, those until the call returns on
+the host, and the number of kernels. --tiny runs everything with a tiny model, also on a
+CPU.
 """
 
 import argparse
@@ -79,13 +80,13 @@ def say(**row: object) -> None:
 
 
 def wait() -> None:
-    """Wait until the device has done what it was asked for."""
+    """Wait until the device has finished all of its work."""
     if CUDA:
         torch.cuda.synchronize()
 
 
 def measured(call: Callable[[], object]) -> dict[str, object]:
-    """Return what a call takes, after two to warm up."""
+    """Return the times and kernels of a call, after two calls to warm up."""
     device, host = [], []
     for turn in range(REPEATS + 2):
         wait()
@@ -120,9 +121,9 @@ def model_of(shape: str, dtype: torch.dtype) -> PreTrainedModel:
 
 
 def fuse_norms(model: PreTrainedModel) -> None:
-    """Let every RMSNorm of a model be one kernel, as torch has it for CUDA.
+    """Replace every RMSNorm of a model by torch's, which is a single kernel on CUDA.
 
-    In bfloat16 it rounds once, where transformers' own rounds twice.
+    In bfloat16 it rounds once, while that of transformers rounds twice.
     """
     for module in model.modules():
         if type(module).__name__.endswith("RMSNorm"):
@@ -144,7 +145,7 @@ def step_parts(shape: str, dtype: torch.dtype, rows: int) -> None:
     filled, _ = prefill(model, [list(range(5, 13))], [range(7, 8)])
     cache.write(0, filled, [8])
     tokens = torch.full((rows, 1), 7, device=DEVICE)
-    lengths = [LONGEST - (place * 7) % (LONGEST // 2) for place in range(rows)]
+    lengths = [LONGEST - (row * 7) % (LONGEST // 2) for row in range(rows)]
 
     def step(in_eights: bool = False) -> torch.Tensor:
         cache.lengths = list(lengths)
@@ -161,7 +162,7 @@ def step_parts(shape: str, dtype: torch.dtype, rows: int) -> None:
         return output.logits[:, -1].float()
 
     logits = step()
-    draws = [torch.Generator().manual_seed(place) for place in range(rows)]
+    draws = [torch.Generator().manual_seed(row) for row in range(rows)]
     ways = {
         "step": step,
         "step, keys in eights": functools.partial(step, True),
@@ -183,8 +184,8 @@ def whole_prompts(shape: str, dtype: torch.dtype, most: int, length: int) -> Non
     for tokens in (most // 16, most // 4, most):
         ids = torch.randint(100, 9000, (tokens // 256, 256))
         ids[:, :30] = 5
-        places = [range(128, 255)] * len(ids)
-        call = functools.partial(prefill, model, ids.tolist(), places)
+        positions = [range(128, 255)] * len(ids)
+        call = functools.partial(prefill, model, ids.tolist(), positions)
         say(**named, way="likelihood", tokens=tokens, **measured(call))
     ids = torch.randint(100, 9000, (most // 2 // length, length), device=DEVICE)
     plain = functools.partial(model.get_decoder(), ids, use_cache=False)

@@ -1,10 +1,10 @@
-"""What a score costs against a plain forward of the same tokens.
+"""The cost of a score, compared with a plain forward pass over the same tokens.
 
     python benchmarks/likelihood.py
 
-The plain forward is transformers' own SDPA, row by row of the same batch, padded on the
-right, with logits at the scored places alone; nothing is computed once for all rows.
-The ways take turns; times are of the processor. Writes
+The plain forward pass uses the SDPA attention of transformers on the same batch, padded
+on the right, with logits only at the scored positions; no common prefix is shared
+between rows. Both take turns; times are processor times. Writes
 benchmarks/results/likelihood.csv and prints it: median seconds per score, and their
 ratio.
 """
@@ -33,7 +33,7 @@ CONDITIONS = ("none", "mless", "hidden-from-layer-1", "dilution")
 
 
 def scored(loaded: Loaded, problem: Problem, name: str) -> TextToScore:
-    """Return a problem with its own text as what follows its prompt."""
+    """Return a text to score: the problem's text, repeated after its prompt."""
     condition = parse_condition(name)
     ids = loaded.tokenizer(problem.problem, add_special_tokens=False)["input_ids"]
     prompt = build_prompt(loaded.tokenizer, problem.problem, condition)
@@ -42,16 +42,18 @@ def scored(loaded: Loaded, problem: Problem, name: str) -> TextToScore:
 
 @torch.inference_mode()
 def plain(model, batch: dict[str, TextToScore]) -> torch.Tensor:
-    """Return log p of each scored token, (N,), of one forward of the padded rows."""
+    """Return log p of each scored token (N, 1), from one forward pass over padded
+    rows.
+    """
     ids, lengths = pad([torch.tensor(text.ids) for text in batch.values()])
-    places = []
+    scored_at = []
     for row, text in enumerate(batch.values()):
         end = int(lengths[row]) - 1
-        places += [(row, place) for place in range(end - len(text.text), end)]
-    row, place = torch.tensor(places).T
-    with logits_at(model, row, place):
+        scored_at += [(row, position) for position in range(end - len(text.text), end)]
+    row, position = torch.tensor(scored_at).T
+    with logits_at(model, row, position):
         logits = model(input_ids=ids, use_cache=False).logits[0].float()
-    return logits.log_softmax(-1).gather(1, ids[row, place + 1][:, None])
+    return logits.log_softmax(-1).gather(1, ids[row, position + 1][:, None])
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""What tables and verdicts of very many problems cost, on simulated rows.
+"""Time and memory of tables and verdicts for very many problems, on simulated rows.
 
     python benchmarks/many_problems.py [--problems 100000]
 
@@ -25,7 +25,11 @@ from lib.evaluation.records import frame
 from lib.evaluation.weighted_pass_rates import pass_rate_table, scored_draws
 from lib.profiles import SAMPLING_CONDITIONS
 
-CONDITIONS = {"none": 0.40, "mless": 0.41, "mful": 0.42}  # chance of a right answer
+CONDITIONS = {
+    "none": 0.40,
+    "mless": 0.41,
+    "mful": 0.42,
+}  # probability of a right answer
 SAMPLES = 2
 TEMPLATE_SIZE = 4  # problems of one template
 LIMITS = (256, 512, 1024)
@@ -55,15 +59,15 @@ def solutions(ids: list[str], rng) -> pd.DataFrame:
     """Return a log-likelihood of each problem's solution under each condition."""
     tables = []
     under_none = -200 + 30 * rng.standard_normal(len(ids))
-    for place, condition in enumerate(CONDITIONS):
-        nats = under_none + place / 10 * rng.standard_normal(len(ids))
+    for number, condition in enumerate(CONDITIONS):
+        nats = under_none + number / 10 * rng.standard_normal(len(ids))
         tables.append(pd.DataFrame({"problem_id": ids, "nats": nats}))
         tables[-1]["condition"] = condition
     return pd.concat(tables).assign(model="simulated", target="solution", tokens=100)
 
 
 def draws(ids: list[str], rng) -> pd.DataFrame:
-    """Return SAMPLES answers of each half to each problem, scored under both."""
+    """Return SAMPLES answers per problem and sampling condition, scored under both."""
     halves = [
         answers(ids, half, at, rng)
         for half in SAMPLING_CONDITIONS
@@ -87,7 +91,7 @@ def main() -> None:
     rng = np.random.default_rng(0)
     ids = [f"embedded/{number // TEMPLATE_SIZE}/{number}" for number in range(n)]
     single = pd.concat([answers(ids, name, 0, rng) for name in CONDITIONS])
-    # The largest gain of several is a claim about another part.
+    # The claim about the largest of several gains uses another part.
     parts = [single, single.assign(part="arm_map")]
     evidence = {
         "answers": pd.concat(parts, ignore_index=True).assign(plain=True),

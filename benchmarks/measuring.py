@@ -1,4 +1,6 @@
-"""What the benchmarks share: turns, and a table beside its machine."""
+"""Functions that all benchmarks share: timing in turns, and tables with their
+machine.
+"""
 
 import importlib.metadata
 import os
@@ -18,9 +20,9 @@ VERSIONED = ("torch", "transformers", "transformer-lens")
 def in_turns(
     ways: dict[str, Callable[[], object]], repeats: int, clock: Callable[[], float]
 ) -> dict[str, list[float]]:
-    """Return the seconds of each way in each turn, after one to warm up.
+    """Return the seconds of each way in each turn, after a turn to warm up.
 
-    Every other turn goes backwards, so that no way always follows the same one.
+    Every other turn is in reverse order, so that no way always follows the same one.
     """
     times: dict[str, list[float]] = {name: [] for name in ways}
     for turn in range(repeats + 1):
@@ -35,7 +37,7 @@ def in_turns(
 
 
 def machine() -> dict[str, object]:
-    """Describe what the numbers belong to."""
+    """Return the processor, the number of cores and the versions of packages."""
     processor = platform.processor()
     info = Path("/proc/cpuinfo")
     if info.exists():
@@ -55,9 +57,8 @@ def machine() -> dict[str, object]:
 
 
 def keep(name: str, table: pd.DataFrame, **settings: object) -> pd.DataFrame:
-    """Write a table as results/<name>.csv, and return it.
-
-    Beside its numbers stand the settings and the machine that they belong to.
+    """Write a table as results/<name>.csv with columns for its settings and its
+    machine, and return it.
     """
     table = table.assign(**settings, **machine())
     _write(name, table)
@@ -65,8 +66,8 @@ def keep(name: str, table: pd.DataFrame, **settings: object) -> pd.DataFrame:
 
 
 def keep_beside(name: str, table: pd.DataFrame) -> None:
-    """Write a table's rows into results/<name>.csv in place of those of the same
-    models; the others stay, with their own machine.
+    """Replace the rows of a table's models in results/<name>.csv by those of the table;
+    other rows are kept, with their machine.
     """
     table = table.assign(**machine())
     path = RESULTS / f"{name}.csv"

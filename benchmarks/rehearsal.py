@@ -1,13 +1,13 @@
-"""What `laptop` takes, tried on checkpoints of the paper's models' exact shapes.
+"""Time and memory of the profile `laptop`, on random weights of the exact shapes.
 
     python benchmarks/rehearsal.py [--models Qwen2.5-Math-7B ...] [--memory 4]
 
 A hub on this machine serves random weights (stand_in_hub.py). Each model is scored on
 two embedded problems under the conditions of `laptop`: on the first one, then on both,
-killed in the fourth batch and begun again. So few GB of memory are free (--memory) that
-most weights stay on disk. Bytes that the hub sent, the greatest memory beside pages of
-mapped files, which the kernel drops when it needs room, and processor time go into
-benchmarks/results/rehearsal.csv.
+killed in the fourth batch and begun again. The free memory (--memory, in GB) is so
+small that most weights stay on disk. Writes benchmarks/results/rehearsal.csv with the
+bytes that the hub sent, the peak memory without pages of mapped files, which the kernel
+can free, and processor time.
 """
 
 import argparse
@@ -37,22 +37,22 @@ from lib.models import loading, memory
 from lib.paths import RESULTS
 
 GB = 1e9
-FOLDER = RESULTS / "rehearsal"  # which is removed at the end
+FOLDER = RESULTS / "rehearsal"  # removed at the end
 PEAK = "peak.txt"
 PAUSE = 0.5  # seconds between two looks at the memory
 KILLED_IN = 4  # of the batches of six conditions
-# Of `laptop`.
+# The conditions of `laptop`.
 CONDITIONS = "none,mless,hidden-from-layer-1,dilution,gap,example"
 
 
 @dataclass(frozen=True)
 class Usage:
-    """What a command took."""
+    """Exit code, memory and time of a command."""
 
     code: int
-    peak: int  # bytes of memory, beside pages of files
-    reading: float  # seconds of the processor to read all weights that are on disk
-    scoring: float  # and those to score
+    peak: int  # bytes of memory, without pages of files
+    reading: float  # processor seconds to read all weights that are on disk
+    scoring: float  # processor seconds to score
 
 
 def run(
@@ -62,9 +62,7 @@ def run(
     free: float,
     killed_in: int = -1,
 ) -> Usage:
-    """Run a command of `python -m lib` with caches of its own and so many GB of free
-    memory.
-    """
+    """Run a command of `python -m lib` with separate caches and `free` GB of memory."""
     folder.mkdir(parents=True, exist_ok=True)
     record, peak = folder / "times.json", folder / PEAK
     for file in (record, peak):
@@ -90,10 +88,10 @@ def run(
 
 
 def watched(record: Path, free: float, killed_in: int, arguments: list[str]) -> int:
-    """Run a command in this process, and record the processor's seconds of the check at
-    load, which reads all weights for ten tokens, and of each batch that is scored.
+    """Run a command in this process, and record the processor seconds of the check of
+    the loaded model, which reads all weights, and of each scored batch.
 
-    It is killed in the batch of number `killed_in`, counted from 1.
+    The process is killed in batch number `killed_in`, counted from 1.
     """
     times: list[float] = []
     check, score = loading.check_attention, log_likelihood.log_likelihoods
@@ -120,7 +118,7 @@ def watched(record: Path, free: float, killed_in: int, arguments: list[str]) -> 
 
 
 def _record_peak(file: Path) -> None:
-    """Keep writing the greatest memory of this process so far, beside file pages."""
+    """Keep writing the peak memory of this process, without file pages, to a file."""
     peak = 0
     while True:
         used = psutil.Process().memory_info()
@@ -131,7 +129,7 @@ def _record_peak(file: Path) -> None:
 
 
 def scored(hub: StandInHub, name: str, folder: Path, free: float) -> dict[str, object]:
-    """Return a row of what a model's likelihoods take."""
+    """Return a row with the cost of a model's likelihoods."""
     out = folder / "likelihood"
     arguments = ["likelihood", "--model", name, "--problems", "embedded"]
     arguments += ["--format", "plain", "--out", str(out)]
@@ -166,7 +164,7 @@ def scored(hub: StandInHub, name: str, folder: Path, free: float) -> dict[str, o
 
 
 def _rows(out: Path) -> list[dict]:
-    """Return the scores that a run has kept, in their order."""
+    """Return the scores that a run has stored, in order."""
     return [row for _, row in json_lines(out / "scores.jsonl")]
 
 
@@ -181,7 +179,7 @@ def main() -> None:
         record, free, killed_in, *arguments = options.watched
         sys.exit(watched(Path(record), float(free), int(killed_in), arguments))
 
-    # Scores and caches of an earlier rehearsal would spare this one's work.
+    # Scores and caches of an earlier rehearsal would make this one too fast.
     shutil.rmtree(FOLDER, ignore_errors=True)
     with StandInHub(FOLDER / "served", options.models) as hub:
         for name in options.models:

@@ -1,4 +1,4 @@
-"""Processor time of this checkout beside that of another one, such as an older commit.
+"""Processor time of this checkout and of another one, such as an older commit.
 
     git worktree add ../before COMMIT
     python benchmarks/side_by_side.py ../before [--turns 5]
@@ -114,8 +114,8 @@ def sampling() -> Ways:
 
 
 def grading() -> Ways:
-    """Yield what grades as a worker does, other answers in each call, because some
-    results are remembered.
+    """Yield a function that grades answers like a worker, with other answers in each
+    call, because some results are cached.
     """
     with gzip.open(ANSWERS, "rt", encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
@@ -132,7 +132,7 @@ def grading() -> Ways:
 
 @torch.inference_mode()
 def serve() -> None:
-    """Take each way that a line of stdin names; print the seconds of the processor."""
+    """Run the way that each line of stdin names, and print its processor seconds."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
     loaded = first_layers()
@@ -153,8 +153,8 @@ def serve() -> None:
 
 
 class Server:
-    """A process that takes the ways with the lib of a checkout; `seconds` of the
-    processor, of all ways so far.
+    """A process that runs ways with the lib of a checkout; `seconds` is the processor
+    time of all ways so far.
     """
 
     def __init__(self, checkout: Path):
@@ -168,16 +168,16 @@ class Server:
             text=True,
         )
         self.seconds = 0.0
-        path, *self.ways = self._said()
+        path, *self.ways = self._answer()
         if Path(path) != checkout / "lib":
             sys.exit(f"{checkout} has no lib: give the folder of a checkout")
 
     def take(self, way: str) -> None:
-        """Take a way, and add to `seconds` those of the processor."""
+        """Run a way, and add its processor time to `seconds`."""
         print(way, file=self.process.stdin, flush=True)
-        self.seconds += self._said()
+        self.seconds += self._answer()
 
-    def _said(self) -> Any:
+    def _answer(self) -> Any:
         line = cast(TextIO, self.process.stdout).readline()
         if not line:
             sys.exit("a process ended: its message is above")
@@ -191,7 +191,7 @@ def commit_of(checkout: Path) -> str:
 
 
 def main() -> None:
-    """Let both take turns, and write the table."""
+    """Time both checkouts in turns, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("before", type=Path, help="the other checkout")
     parser.add_argument("--turns", type=int, default=5)

@@ -2,8 +2,8 @@
 
 Configs and shapes are those of the models, tokenizers those of small models of the same
 families (requirements/families.txt). All weights are random numbers that the server
-makes up while it sends them: files are holes on disk behind a header that says what
-lies where.
+generates while it sends them: on disk each file is sparse after its header, which has
+the offsets of the tensors.
 """
 
 import json
@@ -25,13 +25,15 @@ from lib.models.names import known_models, resolve
 sys.path.append(str(ROOT / "tests" / "support"))
 from hub_server import HubServer
 
-# Which model's tokenizer a model of this family speaks through.
+# The model whose tokenizer is served for each family.
 TOKENIZERS = {
     "qwen2": "Qwen2.5-Coder-0.5B-Instruct",
     "llama": "demo",
     "gemma3_text": "gemma-3-270m",
 }
-NUMBERS = 1_000_003  # random ones, which come again and again: no multiple of a row
+NUMBERS = (
+    1_000_003  # random numbers, repeated; a prime, so that rows of a matrix differ
+)
 DEVIATION = 0.02
 MODELS = (
     "Qwen2.5-Math-1.5B",
@@ -54,7 +56,7 @@ class StandInHub(HubServer):
             self._add(name)
 
     def read(self, file: BinaryIO, size: int) -> bytes:
-        """Return the next bytes of a file, behind a shard's header random ones."""
+        """Return the next bytes of a file, which are random after a shard's header."""
         start = file.tell()
         header = self.headers.get(file.name)
         if header is None:
