@@ -10,7 +10,7 @@ before the first of the following answers was drawn:
 
 - Sample: four answers to each of the project's 300 problems, two under none and two
   under mless. The number is fixed, and no answer is graded before all are drawn.
-  Changed after 396 and again after 432 answers were drawn, and before anybody saw a
+  Changed after 396 and again after 465 answers were drawn, and before anybody saw a
   grade or a score, since processors were short: the sample is that of --limit 300, 200,
   150, 100 or 50, the largest whose answers are all drawn and scored when the time is
   up. It does not depend on what the answers are. Nothing is looked at before that.
