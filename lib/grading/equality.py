@@ -16,8 +16,8 @@ from lib.grading.numbers_and_units import key, named, parse_number, split_unit, 
 from lib.grading.words import (
     changing_words,
     choice,
+    has_unread_words,
     in_digits,
-    unread_words,
     without_words,
     word,
 )
@@ -45,7 +45,7 @@ def compare(gold: str, answer: str) -> tuple[bool, str]:
     correct, method = max(verdicts, key=itemgetter(0))
     if correct:
         return True, method
-    if unread_words(expected):
+    if has_unread_words(expected):
         raise UnreadableGold(gold)
     is_read = not _OTHER_SCRIPT.search(split_unit(given)[0]) or changing_words(given)
     return False, method if is_read else "unreadable-answer"

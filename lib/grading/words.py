@@ -15,10 +15,12 @@ _OPERATOR = re.compile(r"[-+=<>^_/*|!]")
 
 
 def choice(gold: str, answer: str) -> bool | None:
-    """Compare the letter of a multiple choice, which the text of the choice may follow;
-    None if the gold answer is no such letter.
+    r"""Compare the letter of a multiple choice, after which an answer may have the text
+    of the choice, as in (B) 5.
 
-    An answer that names a second letter is wrong.
+    None if the gold answer is neither a letter in parentheses nor one in `\text`; a
+    bare A may be a variable. An answer that names a second letter is wrong, and so is a
+    letter without both parentheses before a text: B) 5, B: 5.
     """
     letter = re.fullmatch(r"\(?([A-Z])\)?", _plain(gold))
     if not letter or gold == letter[1]:
@@ -39,8 +41,9 @@ _REFUSED = re.compile(r"\b(?:is|can)(?:n't| ?not| wrong| incorrect| false)\b")
 def word(gold: str, answer: str) -> bool | None:
     r"""Compare words without case, articles and the order of a list.
 
-    This decides about a gold answer in `\text`, and about an answer with words that
-    change its meaning, as in "12 or more", if the gold answer does not have them.
+    "and" and "or" only separate the items of a list. This decides about a gold answer
+    in `\text`, and if words that change the meaning, as in "12 or more", are in only
+    one of the two answers. None: undecided.
     """
     expected = _listed(gold, answer)
     if expected is not None and expected == _listed(answer, gold):
@@ -78,7 +81,7 @@ def _listed(spelled: str, other: str) -> list[str] | None:
 _COMMAND = re.compile(r"\\text\{[^{}]*\}|\\[a-zA-Z]+(?: ?\{[A-Za-z*]*\})?")
 
 
-def unread_words(gold: str) -> bool:
+def has_unread_words(gold: str) -> bool:
     """Return whether a gold answer has words and a number outside `\\text`, which no
     rule can read: 5 (five), Answer: 5.
     """
@@ -111,7 +114,9 @@ def changing_words(spelled: str) -> set[str]:
 
 
 def without_words(spelled: str) -> str:
-    r"""Return an answer without its words: 12 for `\text{There are } 12`."""
+    r"""Return an answer without its words: 12 for `\text{There are } 12`. Words that
+    join two numbers are kept, as in 3 to 4.
+    """
     opened = _TEXT.sub(r" \1 ", spelled)
     words = r"(?<![\\a-zA-Z{])[A-Za-z]{2,}(?![a-zA-Z(])[:.,]?"
     if re.search(rf"\d\s*(?:{words}\s*)+\d", opened):
@@ -139,7 +144,9 @@ _IN_WORDS = re.compile(
 
 
 def in_digits(spelled: str) -> str:
-    r"""Return an answer whose number in words is replaced by digits: 12 for twelve."""
+    r"""Return an answer with digits if it is a number below 100 in words, also with a
+    unit in `\text`: 12 for twelve. Any other answer is returned as it is.
+    """
     match = _IN_WORDS.fullmatch(spelled)
     if match is None:
         return spelled
