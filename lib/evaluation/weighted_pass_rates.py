@@ -8,11 +8,12 @@ answers of
 
     (right - baseline) * (p_c - p_d) / p_mix,    p_mix = (p_none + p_mless) / 2.
 
-The baseline, the pass rate of the other answers to the same problem, is a leave-one-out
-control variate (Owen, Monte Carlo theory, chapters 8 and 9). The estimate is unbiased
-for every condition, including attention masks under which no text can be generated. If
-answers are sampled in bfloat16 and scored in float32, it is unbiased up to rounding,
-because p_mix is the likelihood under the float32 model (studies/bfloat16.py).
+The baseline is the mean of the pass rates of both halves of the same problem, without
+this answer. It is a leave-one-out control variate (Owen, Monte Carlo theory, chapters 8
+and 9). The estimate is unbiased for every condition, including attention masks under
+which no text can be generated. If answers are sampled in bfloat16 and scored in
+float32, it is only approximately unbiased, because they come from a slightly different
+distribution than p_mix states (studies/bfloat16.py).
 
 A problem is *mixed* if it has both right and wrong answers. The other problems
 contribute a difference of 0, so their answers need no log-likelihoods.
@@ -22,9 +23,9 @@ contribute a difference of 0, so their answers need no log-likelihoods.
 
 Importance weighting is more precise than comparing the halves as long as both
 conditions give the answers similar likelihoods, and never much less precise. A
-condition under which no answer was sampled may have a few large weights. If its
-effective sample size is too small, no weighted estimate is reported. `pass_rate_table`
-has the diagnostics.
+condition under which no answer was sampled may have a few large weights. If the
+effective sample size of a pair with such a condition is too small, no weighted estimate
+is reported. `pass_rate_table` has the diagnostics.
 """
 
 from collections.abc import Sequence
@@ -39,17 +40,18 @@ from lib.statistics import importance_weighting
 from lib.statistics.importance_weighting import MIN_MIXED_PROBLEMS
 from lib.statistics.intervals import POINTS, interval
 
-# The pair under both of which answers are sampled, so that their pass rates can also be
-# compared without weights.
+# The treatment and the reference under both of which answers are sampled, so that their
+# pass rates can also be compared without weights. SAMPLING_CONDITIONS has the reverse
+# order.
 SAMPLED_PAIR = ("mless", "none")
 # The smallest accepted effective sample size, as a share of the answers to mixed
-# problems, under a condition that sampled none of them. Weights under the sampled
-# conditions are at most 2 and average 1, so that they have about this share or more. In
-# simulations with 20 to 240 mixed problems and heavy-tailed log ratios, 95 % intervals
-# covered the true difference in 92 to 98 % of runs at a share of 1/2, in 90 to 95 % at
-# 1/3 and in 80 % at 1/10. The standard deviation of the log ratios could not replace
-# this limit: at 0.8 nats the coverage was 81 % with these ratios and 97 % with normal
-# ones.
+# problems, under either condition of a pair if one of the two sampled none of them.
+# Weights under the sampled conditions are at most 2 and average 1, so that they have
+# about this share or more. In simulations with 20 to 240 mixed problems and
+# heavy-tailed log ratios, 95 % intervals covered the true difference in 92 to 98 % of
+# runs at a share of 1/2, in 90 to 95 % at 1/3 and in 80 % at 1/10. The standard
+# deviation of the log ratios could not replace this limit: at 0.8 nats the coverage was
+# 81 % with these ratios and 97 % with normal ones.
 MIN_EFFECTIVE_SHARE = 0.5
 DRAW_FIELDS = ["model", "problem_id", "drawn_under", "sample", "right", "finish_reason"]
 POINTS_INTERVAL = ["points", "low", "high"]
@@ -107,20 +109,19 @@ def checked_weighted_differences(
     answers in both halves, and at least two in each, are used. Raises InputError if
     there is no such problem, if an answer to a mixed problem has no log-likelihood
     (because leaving it out would select problems), if fewer problems are mixed than an
-    interval needs, or if the effective sample size under a condition that sampled
-    nothing is below MIN_EFFECTIVE_SHARE of the answers to mixed problems.
+    interval needs, or if a condition of the pair sampled nothing and the effective
+    sample size under either is below MIN_EFFECTIVE_SHARE of the answers to mixed
+    problems.
     """
     draws = _balanced(draws)
     if draws.empty:
         raise InputError(
-            "no problem has two answers of each half: draw with --samples 2 or more"
+            "no problem has equally many answers of both halves, at least two of each:"
+            " draw with --samples 2 or more, and let the run end"
         )
-    log_weights = _log_weights(draws[is_mixed(draws)], treatment, reference)
-    if unscored := log_weights.isna().any(axis=1).sum():
-        raise InputError(
-            f"{unscored} answers to problems with both right and wrong answers have no"
-            f" log-likelihood under {treatment} or {reference}: score them under both"
-        )
+    mixed = draws[is_mixed(draws)]
+    _require_log_likelihoods(mixed, [treatment, reference])
+    log_weights = _log_weights(mixed, treatment, reference)
     mixed_problems = draws["problem_id"][log_weights.index].nunique()
     if mixed_problems < MIN_MIXED_PROBLEMS:
         raise InputError(
@@ -138,6 +139,20 @@ def checked_weighted_differences(
     return weighted_differences(draws, treatment, reference)
 
 
+def _require_log_likelihoods(mixed: pd.DataFrame, pair: Sequence[str]) -> None:
+    """Raise InputError if an answer to a mixed problem has no log-likelihood under one
+    of the conditions that the weights of a pair require.
+    """
+    required = dict.fromkeys([*pair, *SAMPLING_CONDITIONS])
+    is_missing = mixed.reindex(columns=list(required)).isna()
+    if unscored := is_missing.any(axis=1).sum():
+        conditions = " or ".join(is_missing.columns[is_missing.any()])
+        raise InputError(
+            f"{unscored} answers to problems with both right and wrong answers have no"
+            f" log-likelihood under {conditions}, which the weights require: score them"
+        )
+
+
 def weighted_differences(
     draws: pd.DataFrame, treatment: str, reference: str
 ) -> pd.Series:
@@ -148,8 +163,9 @@ def weighted_differences(
     problem, mixed_problems = pd.factorize(mixed["problem_id"])
     shares = importance_weighting.differences(
         mixed["right"].to_numpy(dtype=float),
+        # `differences` are second minus first, so the reference comes first.
         _log_weights(mixed, reference, treatment).to_numpy(),
-        mixed["drawn_under"].eq(SAMPLING_CONDITIONS[1]).to_numpy(dtype=int),
+        mixed["drawn_under"].eq("mless").to_numpy(dtype=int),
         problem,
     )
     points = pd.Series(POINTS * shares, index=mixed_problems)
@@ -173,11 +189,11 @@ def pass_rate_table(
 
     The table has one row of PASS_RATE_COLUMNS per model and pair (treatment,
     reference), unless an answer to a mixed problem has no log-likelihood under one of
-    the pair.
+    the pair, none or mless.
 
-    - points: mean of `weighted_differences`; NaN if the effective sample size under a
-      condition that sampled nothing is below MIN_EFFECTIVE_SHARE. Its interval is NaN
-      if fewer problems are mixed than an interval needs
+    - points: mean of `weighted_differences`; NaN if a condition of the pair sampled
+      nothing and effective_sample_size is below MIN_EFFECTIVE_SHARE of mixed_answers.
+      Its interval is NaN if fewer problems are mixed than an interval needs
     - n, mixed_problems: number of problems, and of those that are mixed
     - mixed_answers: number of answers to the mixed problems
     - effective_sample_size: Kish's, (sum of weights)² / (sum of squared weights), of
@@ -239,8 +255,8 @@ def _estimates(
 
 
 def _is_too_uneven(log_weights: pd.DataFrame) -> bool:
-    """Return whether the effective sample size is below MIN_EFFECTIVE_SHARE under a
-    condition that sampled no answer.
+    """Return whether one of two conditions sampled no answer, and the effective sample
+    size under either is below MIN_EFFECTIVE_SHARE of the answers.
 
     Between the two sampled conditions the weighted estimate is never much less precise
     than `observed_differences`, so there is no limit.

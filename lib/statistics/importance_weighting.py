@@ -7,7 +7,8 @@ accuracy under the second prompt minus that under the first is estimated by the 
 
     (right - baseline) * (p_second - p_first) / p_mixture.
 
-The baseline is a control variate: the pass rate of the other answers to the problem.
+The baseline is a control variate: the pass rate of the other answers to the problem,
+the mean of both prompts' (see `baselines`).
 The factor behind it is, twice over, the expectation given the text of a label that is 1
 if the second prompt drew it and -1 if the first did. So the estimate counts right
 answers with this expectation in the label's place (Rao-Blackwellisation). If no text

@@ -39,4 +39,4 @@ def test_a_claim_on_pass_rates_under_an_unscored_condition_is_not_tested(draws):
     assert judged.reason == "no sampled answer is scored under gap"
     one_half = draws[draws.drawn_under == "none"]
     judged = verdict_on(CLAIM, {"draws": one_half})
-    assert "two answers of each half" in judged.reason
+    assert "equally many answers of both halves" in judged.reason

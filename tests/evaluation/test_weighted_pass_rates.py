@@ -223,13 +223,23 @@ def test_the_difference_is_zero_if_all_answers_to_each_problem_agree():
 @pytest.mark.parametrize(
     "change, message, treatments",
     [
-        (lambda draws: draws[:2], "no problem has two answers of each half", []),
-        (lambda draws: draws, "8 answers to .* have no log-likelihood", ["mless"]),
+        (lambda draws: draws[:3], "no problem has equally many answers of both", []),
+        (
+            lambda draws: draws,
+            "8 answers to .* no log-likelihood under gap,",
+            ["mless"],
+        ),
         # Leaving out the unscored answers would select problems.
         (
             lambda draws: draws.assign(gap=[0.0] * 6 + [np.nan] * 2),
-            "2 answers to .* have no log-likelihood under gap or none: score them",
+            "2 answers to .* no log-likelihood under gap, which the weights require",
             ["mless"],
+        ),
+        # The weights require the log-likelihoods under both sampled conditions.
+        (
+            lambda draws: draws.assign(gap=0.0, mless=np.nan),
+            "8 answers to .* no log-likelihood under mless, which the weights require",
+            [],
         ),
     ],
 )
