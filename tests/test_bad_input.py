@@ -70,6 +70,7 @@ evaluate --problems latin.jsonl | latin.jsonl is not UTF-8 text (byte 13)
 evaluate --model dem | unknown model 'dem' (did you mean demo?): give demo
 evaluate --model org/name | org/name: cannot be downloaded
 evaluate --out '' | out: must not be empty
+evaluate --model '' | options: model: must not be empty
 evaluate --engine vllm --conditions none,arm | arm: engine vllm does not run ARM
 reproduce --engine vllm | arm: engine vllm does not run ARM: use transformers
 evaluate --speed 3 | unrecognized arguments: --speed 3

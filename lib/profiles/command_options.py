@@ -1,9 +1,9 @@
-"""Build the parser of the command line from pydantic models, and the models from the
-options that a user typed.
+"""Build the parser of the command line from classes of options, and their instances
+from the options that a user typed.
 
-A command is a function whose parameters are annotated with such models, those of this
-module or of a profile. The fields of the models become its options, and their
-descriptions its help.
+A command is a function whose parameters are annotated with option classes. These are
+pydantic classes, those of this module or of a profile. Their fields become the
+command's options, and the descriptions of the fields its help.
 
     options = vars(parser_of([evaluate, grade], "python -m lib", "...").parse_args())
     run = options["run"]  # the command
@@ -34,7 +34,11 @@ class NotebookOptions(Settings):
     """The notebooks to run."""
 
     only: list[str] = Field([], description="notebooks by number, such as 01,02")
-    fresh: bool = Field(False, description="start over instead of continuing")
+    fresh: bool = Field(
+        False,
+        description="delete the profile's folder of results and compute all again, also"
+        " what the repository has stored",
+    )
 
 
 class RunOptions(Settings):
@@ -81,7 +85,7 @@ class GradeOptions(Settings):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that reports an error in one line, like the rest of the package."""
+    """A parser that raises InputError, with one line, for an error of the user."""
 
     def error(self, message: str):
         raise InputError(f"{message} ({self.prog} --help says more)")
@@ -90,8 +94,8 @@ class Parser(argparse.ArgumentParser):
 def parser_of(commands: Sequence[Command], program: str, description: str) -> Parser:
     """Return the parser of some commands.
 
-    Its namespace has the options that were typed, as text, and the function of the
-    command as `run`. Options that were not typed are absent.
+    Its namespace has the options that were typed, flags as True and others as text, and
+    the function of the command as `run`. Options that were not typed are absent.
     """
     top = Parser(prog=program, description=description)
     by_name = top.add_subparsers(required=True, metavar="command")
@@ -106,36 +110,40 @@ def parser_of(commands: Sequence[Command], program: str, description: str) -> Pa
             "--debug", action="store_true", help="show the traceback of an error"
         )
         command.set_defaults(run=run)
-        for model in _models(run):
-            for name, field in model.model_fields.items():
+        for option_class in _option_classes(run):
+            for name, field in option_class.model_fields.items():
                 if name not in ONLY_IN_PROFILES:
                     _add_option(command, name, field)
     return top
 
 
 def arguments_of(run: Command, options: dict[str, Any]) -> list[BaseModel]:
-    """Return the arguments of a command: its models, built from the typed options.
+    """Return the arguments of a command: instances of its option classes, built from
+    the typed options.
 
     Raises InputError for an option whose value is invalid.
     """
-    models = []
-    for model in _models(run):
+    arguments = []
+    for option_class in _option_classes(run):
         values = {
             name: _value(name, field, options[name])
-            for name, field in model.model_fields.items()
+            for name, field in option_class.model_fields.items()
             if name in options
         }
-        models.append(validated(model, values, "options", strict=False))
-    return models
+        arguments.append(validated(option_class, values, "options", strict=False))
+    return arguments
 
 
-def _models(run: Command) -> Iterator[type[BaseModel]]:
+def _option_classes(run: Command) -> Iterator[type[BaseModel]]:
     for argument in inspect.signature(run).parameters.values():
         yield argument.annotation
 
 
 def _add_option(command: Parser, name: str, field: FieldInfo) -> None:
-    """Add a field as an option, or `file` as the positional argument."""
+    """Add a field as an option, or `file` as the positional argument.
+
+    A bool becomes a flag that sets it, so its default has to be False.
+    """
     text = (field.description or "").replace("%", "%%")
     if field.default and not field.is_required():
         is_list = isinstance(field.default, list)
@@ -147,13 +155,13 @@ def _add_option(command: Parser, name: str, field: FieldInfo) -> None:
     elif field.annotation is bool:
         command.add_argument(_flag(name), dest=name, action="store_true", help=text)
     else:
-        # A single run has one model, because it has one folder.
-        flag = "--model" if name == "models" else _flag(name)
-        command.add_argument(flag, dest=name, required=field.is_required(), help=text)
+        required = field.is_required()
+        command.add_argument(_flag(name), dest=name, required=required, help=text)
 
 
 def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+    # A single run has one model, because it has one folder.
+    return "--model" if name == "models" else f"--{name.replace('_', '-')}"
 
 
 def _value(name: str, field: FieldInfo, typed: Any) -> Any:
@@ -162,7 +170,8 @@ def _value(name: str, field: FieldInfo, typed: Any) -> Any:
     Validation converts numbers later. Raises InputError for an empty text.
     """
     if typed == "":
-        raise InputError(f"options: {name}: must not be empty")
+        option = _flag(name).removeprefix("--")
+        raise InputError(f"options: {option}: must not be empty")
     if name == "models":
         return [typed]
     if get_origin(field.annotation) is list:
