@@ -26,7 +26,8 @@ from lib.prompts.conditions import Condition
 from lib.prompts.problem import Problem
 
 # So many problems are scored under all conditions before the next ones, so that an
-# interrupted run is a complete, smaller sample.
+# interrupted run is a complete, smaller sample. Texts are given in the order of their
+# problems for this.
 PROBLEMS_OF_A_CHUNK = 32
 # Padded tokens per forward pass, by kind of device. With a vocabulary of 150,000, their
 # logits take at most 1.2 GB on a CPU and 10 GB on a GPU, where fewer forward passes
@@ -41,10 +42,12 @@ class TextToScore:
     problem: Problem
     condition: Condition
     prompt: Prompt
-    target: str  # kind of text: solution, answer or draw (a sampled answer)
+    # Kind of text: solution, answer (the gold answer) or draw (a sampled answer).
+    target: str
     lead: list[int]  # tokens between prompt and text, which are not scored
     text: list[int]  # the tokens whose log-likelihood is computed
-    # Of a draw: the fields of its row in addition to SCORE_FIELDS.
+    # Of a draw: the fields of its row in addition to SCORE_FIELDS, of which `answer` is
+    # the key of the sampled completion.
     draw: dict = field(default_factory=dict)
 
     @property
@@ -101,8 +104,10 @@ def score_rows(
 ) -> Generator[dict, None, None]:
     """Yield the row of scores.jsonl of each text.
 
-    Texts come chunk by chunk (see PROBLEMS_OF_A_CHUNK) and condition by condition, with
-    texts of similar length in one forward pass.
+    texts: by key; those with the same target and condition must have the same
+    temperature, because they share forward passes. If they are in the order of their
+    problems, rows come chunk by chunk (see PROBLEMS_OF_A_CHUNK) and condition by
+    condition. Texts of similar length share a forward pass.
     """
     for keys in grouped_keys(texts, PROBLEMS_OF_A_CHUNK):
         lengths = [len(texts[key].ids) for key in keys]
@@ -127,7 +132,7 @@ def grouped_keys(
     texts: Mapping[str, TextToScore], problems_of_a_chunk: int
 ) -> Iterable[list[str]]:
     """Return lists of keys, each of the texts with the same target and condition in a
-    chunk of problems.
+    chunk of problems, ordered by their first texts. Temperatures are not compared.
     """
     problems = dict.fromkeys(text.problem.id for text in texts.values())
     numbers = {name: number for number, name in enumerate(problems)}

@@ -35,13 +35,13 @@ from lib.errors import InputError
 from lib.files.atomic import read_bytes, write_json
 
 RUN = "run.json"
-ADVICE = "use another folder, or delete this one"
+ADVICE = "use another folder, or delete this one with its results"
 # Threads that turn results into rows, so that a slow one does not delay the others.
 FINISHING_THREADS = 4
 # Error numbers of a disk without file locks, and the message for them.
 LOCK_ERRORS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 NO_LOCKS = (
-    "this disk has no file locks: write to another one, with --out or a copy there"
+    "this disk has no file locks: give --out on another disk, or copy the project there"
 )
 Wanted = TypeVar("Wanted")
 Made = TypeVar("Made")
@@ -91,7 +91,8 @@ def write_errors(path: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise InputError(
-                f"disk full at {path}: nothing lost; free space and run again"
+                f"disk full at {path}: the rows stored so far are kept; free space and"
+                " run again, which computes the others"
             ) from error
         reason = NO_LOCKS if error.errno in LOCK_ERRORS else error.strerror
         raise InputError(f"cannot write results to {path.parent}: {reason}") from error
@@ -152,7 +153,11 @@ class Store:
         self.rows[row["key"]] = json.loads(line)
 
     def rows_of_all_shards(self) -> dict[str, dict]:
-        """Return the rows that all shards have stored so far, by key."""
+        """Return the rows that any shard has stored so far, by key.
+
+        They are read from all files whose names begin like this one's, so that a copy
+        such as scores-backup.jsonl counts, too.
+        """
         stem = self.path.name.split("-")[0].removesuffix(".jsonl")
         others = set(self.path.parent.glob(f"{stem}*.jsonl")) - {self.path}
         rows = {row["key"]: row for row in read(*sorted(others))}

@@ -12,6 +12,7 @@ from lib.evaluation import engine_choice, run, solution_scores
 from lib.evaluation.profile_parts import RECORDED_SETTINGS, parts_of_profile
 from lib.evaluation.records import shared_settings
 from lib.files.atomic import write_json
+from lib.files.store import ADVICE
 from lib.models.names import resolve
 from lib.profiles import (
     Likelihood,
@@ -217,4 +218,4 @@ def test_a_run_that_was_begun_with_other_settings_is_refused(mine, refused):
     keep(mine.results / "completions.jsonl", [text("a")])
     write_json(mine.results / "run.json", {"settings": settings})
     message = refused(parts_of_profile(mine)["main"].stored)
-    assert message.endswith("seed = 5, not 0: use another folder, or delete this one")
+    assert message.endswith(f"seed = 5, not 0: {ADVICE}")

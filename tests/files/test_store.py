@@ -17,7 +17,7 @@ import pytest
 from lib.errors import InputError
 from lib.files import store
 from lib.files.atomic import write_json
-from lib.files.store import NO_LOCKS, read
+from lib.files.store import ADVICE, NO_LOCKS, read
 
 opened = functools.partial(store.open_store, file="completions.jsonl")
 
@@ -129,7 +129,7 @@ def test_a_broken_line_and_broken_settings_are_named_and_left_unchanged(
     assert refused(read, path) == message
     message = broken(tmp_path / "run.json", text)
     assert message.endswith(
-        "run.json is broken: use another folder, or delete this one"
+        "run.json is broken: use another folder, or delete this one with its results"
     )
 
 
@@ -144,7 +144,7 @@ def test_a_broken_line_and_broken_settings_are_named_and_left_unchanged(
 def test_other_settings_are_refused_by_name(tmp_path, changed, difference, refused):
     fill(tmp_path, "a")
     message = refused(fill, tmp_path, settings=SETTINGS | changed)
-    assert message.endswith(f"{difference}: use another folder, or delete this one")
+    assert message.endswith(f"{difference}: {ADVICE}")
 
 
 def test_a_failed_write_loses_no_row_and_the_run_continues_later(
