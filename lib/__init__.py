@@ -31,15 +31,16 @@ The second half reproduces the paper, in this order:
 - report: the content of the HTML page.
 - reproduce, __main__: running the notebooks; the command line, `python -m lib`.
 
-Three data structures connect them: `measured`, one Dataset per model
-(lib.measurement.variables); `answers`, a DataFrame with a row per completion
-(lib.evaluation); and `verdicts`, a Verdict per claim and model (lib.claims.verdicts).
-Each subpackage describes its modules in its `__init__`, and CONTRIBUTING.md shows with
-an example where a change belongs.
+Four data structures connect them: `measured`, one Dataset per model
+(lib.measurement.variables); `answers` and `scores`, DataFrames with a row per
+completion, and per scored text and condition (lib.evaluation); and `verdicts`, a
+Verdict per claim and model (lib.claims.verdicts). Each subpackage describes its modules
+in its `__init__`, and CONTRIBUTING.md shows with an example where a change belongs.
 
 Layers and heads count from 1, except inside the attention function. Shapes use these
-letters: B batch, L requested layers, H heads, K key heads, T tokens, Q a block of
-queries, R sets of queries, D head width, F MLP width, N problems.
+letters: B batch, L requested layers, H heads, K key heads, T tokens, Q the queries of a
+block, R sets of queries, D head width, F MLP width, N problems, or the rows or answers
+of one function.
 
 A subpackage imports only from the lines above it:
 

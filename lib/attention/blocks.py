@@ -1,13 +1,12 @@
 """Compute attention scores in blocks of queries, and their softmax.
 
-A block has as many queries as fit into a processor's cache or fill a GPU, and the keys
-that they attend to, so that no T x T array is in memory.
+A block has as many queries as fit into a processor's cache or fill a GPU, but at least
+16, and the keys that they attend to, so that no T x T array is in memory.
 """
 
 import math
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
 
 import torch
 
@@ -15,9 +14,10 @@ import torch
 # has blocks of 512 MiB, because each launch of a kernel takes time.
 BLOCK_ELEMENTS = 1 << 19
 GPU_BLOCK_ELEMENTS = 1 << 27
-# On a GPU, scores of more than so many elements are computed in at least six blocks,
+# On a GPU, scores of more than so many elements are computed in about six blocks,
 # because half of a single block would be hidden by the causal mask. The number of
-# queries in a block is a multiple of 16, as matrix units require.
+# queries in a block is a multiple of 16, as matrix units prefer. GPU_BLOCK_ELEMENTS may
+# require more and smaller blocks, of any number of queries.
 GPU_UNDIVIDED_ELEMENTS = 1 << 24
 GPU_CAUSAL_BLOCKS = 6
 GPU_TILE = 16
@@ -44,15 +44,16 @@ def score_blocks(
     scaling: float,
     window: int | None,
     softcap: float | None,
-    mask: Any,
+    mask: torch.Tensor | None,
 ) -> Iterator[tuple[int, int, torch.Tensor]]:
     """Yield (position of the first query, position of the first key, scores (B, H, Q,
-    keys)) for each block.
+    keys)) for each block of Q queries.
 
-    query: (B, K, groups, Q, D), of the last Q positions. key: (B, K, T, D). scaling:
-    multiplies the scores. window: how many tokens a query attends to, with its own;
-    None: all earlier ones. softcap: the bound of scores, as in Gemma 2, or None. mask:
-    is added instead of the causal mask or window; None: the causal one.
+    query: (B, K, groups, queries, D), of the last positions. key: (B, K, T, D).
+    scaling: multiplies the scores. window: how many tokens a query attends to, with its
+    own; None: all earlier ones. softcap: the bound of scores, as in Gemma 2, or None.
+    mask: (B, 1, 1, T), added to the scores of a decoding step, which has one query and
+    so one block, instead of the causal mask or window; None: the causal one.
     """
     batch, queries = query.shape[0], query.shape[3]
     heads = query.shape[1] * query.shape[2]
@@ -92,8 +93,8 @@ def is_gpu(tensor: torch.Tensor) -> bool:
 
 
 def _products(queries: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
-    """Return the dot products (N, Q, keys), in float32, of queries (N, Q, D) and keys
-    (N, keys, D).
+    """Return the dot products (B K, groups Q, keys), in float32, of queries (B K,
+    groups Q, D) and keys (B K, keys, D).
     """
     if queries.dtype == torch.float32:
         return queries @ keys.transpose(1, 2)

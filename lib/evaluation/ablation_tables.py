@@ -81,8 +81,10 @@ def entropy_table(ablations: pd.DataFrame, conditions: Sequence[str]) -> pd.Data
     """Return how the mean entropy of the next token under each condition differs from
     that under `none`, in nats, for each window of the solution's tokens.
 
-    `tokens` names the window, one of WINDOWS. `divergence` is the mean Kullback-Leibler
-    divergence of the next token's distribution from that under `none`, in nats.
+    The column `tokens` names the window, one of WINDOWS: 2-8 are the solution's second
+    to eighth token. `divergence` is the mean Kullback-Leibler divergence of the next
+    token's distribution from that under `none`, in nats, over all problems scored under
+    the condition whose solutions reach the window.
     """
     contrasts = {name: (name, "none") for name in conditions}
     tables = []

@@ -58,29 +58,29 @@ def lambda_map(axes, models):
 
 
 def accuracy_bars(ax, both):
-    """Draw a bar per condition with its interval, in a group per model. The paper's
-    bars are hatched.
+    """Draw a bar per condition with its interval, in a group per source and model. The
+    paper's bars are hatched.
 
     both: the rows of `answer_tables.beside_the_paper`.
     """
     groups = both.groupby(["source", "model"], sort=False)
     step = GROUP_WIDTH / groups.size().max()
-    lefts = groups.ngroup() + step * groups.cumcount()
+    centres = groups.ngroup() + step * groups.cumcount()
     looks = tell_apart(both.condition)
     for condition, rows in both.groupby("condition", sort=False):
         look = {name: looks[condition][name] for name in ("color", "label")}
         lengths = intervals(rows, "accuracy")
-        ax.bar(lefts[rows.index], rows.accuracy, step - 0.02, yerr=lengths, **look)
+        ax.bar(centres[rows.index], rows.accuracy, step - 0.02, yerr=lengths, **look)
 
     paper = both[both.source == "the paper"]
     hatched = {"fill": False, "hatch": "/////", "label": "the paper's numbers"}
-    ax.bar(lefts[paper.index], paper.accuracy, step - 0.02, **hatched)
-    for left, accuracy in zip(lefts, both.accuracy.round(1), strict=True):
+    ax.bar(centres[paper.index], paper.accuracy, step - 0.02, **hatched)
+    for centre, accuracy in zip(centres, both.accuracy.round(1), strict=True):
         box = {"color": "white", "pad": 0.6}
         text = f"{accuracy:g}"
-        ax.text(left, NUMBER_HEIGHT, text, ha="center", fontsize="x-small", bbox=box)
+        ax.text(centre, NUMBER_HEIGHT, text, ha="center", fontsize="x-small", bbox=box)
 
-    middles = lefts.groupby([both.source, both.model], sort=False).mean()
+    middles = centres.groupby([both.source, both.model], sort=False).mean()
     names = [
         f"{fill(model, LABEL_WIDTH)}\n({source})" for source, model in middles.index
     ]
@@ -90,8 +90,8 @@ def accuracy_bars(ax, both):
 
 
 def claims_matrix(ax, rows, models, marks):
-    """Draw a mark for each claim and model, and † next to verdicts that are not
-    significant after Holm's correction.
+    """Draw a mark for each claim and model, and † next to verdicts that are decided but
+    not significant after Holm's correction, those with `lost`.
 
     rows: a table of verdicts with the columns model, claim, word and lost. marks: the
     style of the mark for each word.

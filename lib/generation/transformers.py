@@ -1,10 +1,12 @@
 """Answer many prompts with a transformers model by continuous batching.
 
-When a row is finished, a waiting prompt takes its slot. No row is padded on the left,
-and keys are neither concatenated nor repeated for grouped heads. The tokens of an
-elicitation pass through the same decoding steps, one token per step, so that the cache
-is reused. Each step reads all weights once, so large batches are efficient: with few
-rows, a step takes the time of reading the weights.
+When a row is finished, the last row moves into its slot, and once a quarter of the
+slots is free, waiting prompts take them. No row is padded on the left, and keys are
+neither concatenated nor repeated for grouped heads. The tokens of an elicitation, the
+text appended to an answer without a result (`lib.generation.writer.Sampling`), pass
+through the same decoding steps, one token per step, so that the cache is reused. Each
+step reads all weights once, so large batches are efficient: with few rows, a step takes
+the time of reading the weights.
 """
 
 import contextlib
@@ -60,7 +62,8 @@ class Engine(Writer):
 
     def _cache(self, prompts: int, positions: int) -> SlotCache | SingleRowCache:
         """Return a cache with a slot of this many positions for each of the prompts, or
-        for as many of them as `batch_size` and the free memory allow.
+        for as many of them as `batch_size` and the free memory allow; for a model with
+        layers without attention, a cache for one row.
         """
         if layers_without_attention(self.model):
             return SingleRowCache()
@@ -130,8 +133,8 @@ class _Batch:
             self.hook.generators = [row.noise for row in rows]
 
     def _admit(self, admitted: list[Request]) -> torch.Tensor:
-        """Prefill prompts into the first free slots; return the logits (N, vocabulary)
-        of the new rows' next tokens, in the order of `rows`.
+        """Prefill N prompts into the first free slots; return the logits (N,
+        vocabulary) of the new rows' next tokens, in the order of `rows`.
         """
         lengths = [len(request.input_ids) for request in admitted]
 
@@ -169,7 +172,7 @@ class _Batch:
         return output.logits[:, -1].float()
 
     def _advance(self, begin: int, logits: torch.Tensor) -> Iterator[Completion]:
-        """Choose the next tokens of the rows from slot `begin` on, given their logits
+        """Choose the next tokens of the N rows from slot `begin` on, given their logits
         (N, vocabulary).
 
         Yields the completions of rows that finish, and frees their slots.
@@ -200,7 +203,7 @@ class _Batch:
 def choose(
     logits: torch.Tensor, sampling: Sampling, generators: Sequence[torch.Generator]
 ) -> list[int]:
-    """Return the next token of each row of logits (N, vocabulary).
+    """Return the next token of each of N rows of logits (N, vocabulary).
 
     At temperature 0 this is the most probable token, otherwise a draw from the most
     probable tokens that together have the probability `top_p`. Each row has a
@@ -233,7 +236,7 @@ def _tokens_at(
     (N,) of the probabilities (N, vocabulary), which need not be 1.
 
     A draw selects the token at which the cumulative sum exceeds that share of the
-    total (inverse transform sampling). The tokens are summed in float64 in the
+    total (inverse transform sampling). Probabilities are summed in float64 in the
     vocabulary's order: an order by probability would depend on rounding, which differs
     between batches. For speed, blocks of tokens are summed first, and then the tokens
     of the block that contains the share.
