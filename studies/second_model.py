@@ -13,7 +13,10 @@ before the first of the following answers was drawn:
   Changed after 396 and again after 465 answers were drawn, and before anybody saw a
   grade or a score, since processors were short: the sample is that of --limit 300, 200,
   150, 100 or 50, the largest whose answers are all drawn and scored when the time is
-  up. It does not depend on what the answers are. Nothing is looked at before that.
+  up. It does not depend on what the answers are. This was 50 problems. Changed after
+  they had been looked at (weighting -4.3 points, counting -4.0, slope 1.16, mean weight
+  0.995): the 150 problems that were drawn by then were scored as well, which is a
+  second look at the same question.
 - Right: an answer that ended before the limit of tokens and whose last number equals
   the gold answer. This model rarely writes a box, which the project's grader requires.
 - Primary: the accuracy under mless minus that under none, in points by weighting, with
