@@ -7,7 +7,7 @@ answer_measures    the measures of claims on answers and likelihoods
 decision_rule      the rule that turns these values into a verdict
 judging            `gather` collects the evidence about each model, `judge` returns a
                    verdict for every claim and model, with control networks
-numbers            the table of the numbers behind verdicts, for readers
+verdict_numbers    the table of the numbers behind verdicts, for readers
 verdicts           the fields of a `Verdict`; verdicts in files, tables and totals
 """
 
@@ -18,7 +18,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "claim": ["load_claims"],
         "judging": ["gather", "judge"],
-        "numbers": ["numbers_table"],
+        "verdict_numbers": ["numbers_table"],
         "verdicts": ["models_of", "verdict_table", "write_verdicts"],
     },
 )
