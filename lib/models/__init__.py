@@ -8,6 +8,7 @@
                    first layers
     conversion     convert a GGUF model into a checkpoint in the cache
     weights        build a model with the weights of a checkpoint, or with random ones
+    norms          compute RMSNorms with fewer kernels on a GPU
     memory         the free memory, within the limit of a job
     loading        `load`, which uses all of these and returns a `Loaded`
 

@@ -27,6 +27,7 @@ from lib.models.checkpoint import (
 from lib.models.conversion import converted
 from lib.models.hub import first_layers, snapshot
 from lib.models.names import Source, resolve
+from lib.models.norms import fuse_norms
 from lib.models.weights import checkpoint_model, random_model
 
 
@@ -186,6 +187,8 @@ def _loaded(
             " some of them stay on disk",
             file=sys.stderr,
         )
+    if device.startswith("cuda"):
+        fuse_norms(model)
     check_attention(model)
     if seed is not None:
         untrained = f"untrained {seed}"

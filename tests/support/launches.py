@@ -17,6 +17,9 @@ NO_KERNEL = (
     aten._unsafe_view,
 )
 
+# In inference mode compound operators arrive undecomposed; on CUDA these are a kernel.
+ONE_KERNEL = (aten.scaled_dot_product_attention, aten.rms_norm)
+
 
 class Launches(TorchDispatchMode):
     """Counts kernels by name in `kernels` within its `with` block.
@@ -32,9 +35,7 @@ class Launches(TorchDispatchMode):
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         operator = function.overloadpacket
-        # In inference mode compound operators arrive undecomposed; this one is a
-        # kernel.
-        if operator is not aten.scaled_dot_product_attention:
+        if operator not in ONE_KERNEL:
             with self:
                 parts = function.decompose(*args, **(kwargs or {}))
             if parts is not NotImplemented:
