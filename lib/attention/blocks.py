@@ -14,12 +14,15 @@ import torch
 # has blocks of 512 MiB, because each launch of a kernel takes time.
 BLOCK_ELEMENTS = 1 << 19
 GPU_BLOCK_ELEMENTS = 1 << 27
-# On a GPU, scores of more than so many elements are computed in about six blocks,
-# because half of a single block would be hidden by the causal mask. The number of
-# queries in a block is a multiple of 16, as matrix units prefer. GPU_BLOCK_ELEMENTS may
-# require more and smaller blocks, of any number of queries.
+# On a GPU, scores of more than so many elements are computed in about four blocks,
+# because half of a single block would be hidden by the causal mask. Of 2, 4, 6 and 8
+# blocks, four were the fastest for 16 prompts of 1,024 tokens in bfloat16, where each
+# kernel has to be launched, and as fast as six in float32
+# (benchmarks/results/gpu_parts.csv). The number of queries in a block is a multiple of
+# 16, as matrix units prefer. GPU_BLOCK_ELEMENTS may require more and smaller blocks, of
+# any number of queries.
 GPU_UNDIVIDED_ELEMENTS = 1 << 24
-GPU_CAUSAL_BLOCKS = 6
+GPU_CAUSAL_BLOCKS = 4
 GPU_TILE = 16
 
 
