@@ -1,12 +1,14 @@
 """How a GPU spends its time, with random weights of real shapes.
 
     python benchmarks/gpu_parts.py [--rows 660] [--tiny] >> parts.jsonl
+    python benchmarks/gpu_parts.py --table parts.jsonl
 
 No model is needed: a step of generation and its parts, likelihoods of batches of
 several sizes, and extraction in several numbers of blocks. Prints a line of JSON for
 each: median milliseconds until the device has finished, those until the call returns on
 the host, and the number of kernels. --tiny runs everything with a tiny model, also on a
-CPU.
+CPU. --table measures nothing and writes printed lines, which may be cut off or among
+others, to benchmarks/results/gpu_parts.csv.
 """
 
 import argparse
@@ -15,9 +17,12 @@ import json
 import statistics
 import time
 from collections.abc import Callable
+from pathlib import Path
 
+import pandas as pd
 import torch
-from measuring import ROOT  # noqa: F401 (which makes lib importable)
+import transformers
+from measuring import RESULTS  # which makes lib importable
 from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedModel, Qwen2Config
 
 from lib.attention import blocks as attention_blocks
@@ -27,6 +32,7 @@ from lib.attention.received import received_attention
 from lib.generation.cache import SlotCache, prefill
 from lib.generation.transformers import choose
 from lib.generation.writer import Sampling
+from lib.models.norms import fuse_norms
 
 QWEN = {
     "vocab_size": 151_936,
@@ -72,6 +78,20 @@ DEVICE = "cuda" if CUDA else "cpu"
 LONGEST = 600  # positions of a row in a step
 BLOCKS = (1, 4, 6, 8)
 REPEATS = 5
+COLUMNS = [
+    "shape",
+    "dtype",
+    "way",
+    "rows",  # of a step
+    "tokens",  # of a forward pass
+    "blocks",  # of extraction, at most so many
+    "ms",
+    "host_ms",
+    "kernels",
+    "device",
+    "torch",
+    "transformers",
+]
 
 
 def say(**row: object) -> None:
@@ -104,7 +124,11 @@ def measured(call: Callable[[], object]) -> dict[str, object]:
         with torch.profiler.profile(activities=[kind]) as seen:
             call()
             wait()
-        kernels = seen.key_averages()
+        # The calls on the host that launch kernels are recorded, too.
+        device_type = torch.autograd.DeviceType.CUDA
+        kernels = [
+            each for each in seen.key_averages() if each.device_type == device_type
+        ]
         row["kernels"] = sum(kernel.count for kernel in kernels)
         kernels.sort(key=lambda kernel: -kernel.device_time_total)
         row["longest"] = [
@@ -118,23 +142,6 @@ def model_of(shape: str, dtype: torch.dtype) -> PreTrainedModel:
     """Return a model of a shape with random weights."""
     with torch.device(DEVICE):
         return AutoModelForCausalLM.from_config(SHAPES[shape], dtype=dtype).eval()
-
-
-def fuse_norms(model: PreTrainedModel) -> None:
-    """Replace every RMSNorm of a model by torch's, which is a single kernel on CUDA.
-
-    In bfloat16 it rounds once, while that of transformers rounds twice.
-    """
-    for module in model.modules():
-        if type(module).__name__.endswith("RMSNorm"):
-            shape = tuple(module.weight.shape)
-            weight, small = module.weight, module.variance_epsilon
-            module.forward = functools.partial(
-                torch.nn.functional.rms_norm,
-                normalized_shape=shape,
-                weight=weight,
-                eps=small,
-            )
 
 
 @torch.inference_mode()
@@ -193,7 +200,28 @@ def whole_prompts(shape: str, dtype: torch.dtype, most: int, length: int) -> Non
     for blocks in BLOCKS:
         attention_blocks.GPU_CAUSAL_BLOCKS = blocks
         call = functools.partial(received_attention, model, ids)
-        say(**named, way="extraction", blocks=blocks, **measured(call))
+        row = {"way": "extraction", "tokens": ids.numel(), "blocks": blocks}
+        say(**named, **row, **measured(call))
+
+
+def write_table(lines: Path) -> None:
+    """Write the measurements among a file's lines as a table, of three digits."""
+    rows = []
+    machine: dict = {}
+    for line in lines.read_text().splitlines():
+        # Others are warnings, or were cut off.
+        if not (line.startswith("{") and line.endswith("}")):
+            continue
+        row = json.loads(line)
+        if "device" in row:
+            machine = row
+        else:
+            rows.append(machine | row)
+    table = pd.DataFrame(rows, columns=COLUMNS)
+    table["dtype"] = table["dtype"].str.removeprefix("torch.")
+    counts = ["rows", "tokens", "blocks", "kernels"]
+    table[counts] = table[counts].astype("Int64")
+    table.to_csv(RESULTS / "gpu_parts.csv", index=False, float_format="%.3g")
 
 
 def main() -> None:
@@ -201,8 +229,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=660)
     parser.add_argument("--tiny", action="store_true")
+    parser.add_argument("--table", type=Path, metavar="LINES")
     options = parser.parse_args()
-    say(device=torch.cuda.get_device_name() if CUDA else "cpu", torch=torch.__version__)
+    if options.table:
+        write_table(options.table)
+        return
+    name = torch.cuda.get_device_name() if CUDA else "cpu"
+    versions = {"torch": torch.__version__, "transformers": transformers.__version__}
+    say(device=name, **versions)
     if options.tiny:
         step_parts("tiny", torch.float32, 4)
         whole_prompts("tiny", torch.float32, 4096, 128)
