@@ -146,3 +146,25 @@ def test_ctrl_c_reaches_the_step_and_ends_the_script(session, step):
     assert session.steps()[-1] == step
     # The next call begins with the interrupted step.
     assert session.run()[1][0] == step
+
+
+def test_a_table_is_made_from_the_lines_of_a_session_that_was_cut_off(
+    tmp_path, monkeypatch
+):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    import gpu_parts
+
+    monkeypatch.setattr(gpu_parts, "RESULTS", tmp_path)
+    log = tmp_path / "parts.log"
+    log.write_text(
+        "a warning\n"
+        '{"device": "one GPU", "torch": "2", "transformers": "5"}\n'
+        '{"shape": "0.5B", "dtype": "torch.float32", "way": "step", "rows": 660,'
+        ' "ms": 35.242, "host_ms": 0.1234, "kernels": 1187, "longest": [["gemm", 1]]}\n'
+        '{"shape": "0.5B", "dtype": "tor'
+    )
+    gpu_parts.write_table(log)
+    assert (tmp_path / "gpu_parts.csv").read_text().splitlines() == [
+        ",".join(gpu_parts.COLUMNS),
+        "0.5B,float32,step,660,,,35.2,0.123,1187,one GPU,2,5",
+    ]
