@@ -26,8 +26,8 @@ from measuring import RESULTS  # which makes lib importable
 from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedModel, Qwen2Config
 
 from lib.attention import blocks as attention_blocks
+from lib.attention.custom_attention import attending
 from lib.attention.decoding_step import Step
-from lib.attention.function import attending
 from lib.attention.received import received_attention
 from lib.generation.cache import SlotCache, prefill
 from lib.generation.transformers import choose

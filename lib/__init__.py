@@ -7,8 +7,9 @@ claims of *Meaningless Tokens, Meaningful Gains* (arXiv 2510.01032).
 >>> attention.received_attention(demo.model, prompt.input_ids).shape
 
 The package has two halves. The first half measures language models, and does not depend
-on the paper's claims. It works with decoders of transformers (lib.attention.check
-refuses those whose attention it cannot reproduce) and with problems of any source:
+on the paper's claims. It works with problems of any source, and with decoders of
+transformers (lib.attention.equivalence_check refuses those whose attention it cannot
+reproduce):
 
 - models: resolving a model's name; finding, converting and loading its weights.
 - prompts: problems, the text inserted into them, and the layers that attend to it.

@@ -21,7 +21,7 @@ from lib.evaluation.answer_tables import accuracy_by_problem, mean_and_bounds
 from lib.evaluation.weighted_pass_rates import is_mixed, weighted_differences
 from lib.profiles import load_profile
 from lib.statistics.intervals import POINTS, Z_ALPHA
-from lib.statistics.prediction import roc_values
+from lib.statistics.roc_auc import roc_values
 from studies.keeping import RESULTS, keep
 
 ENDS = ["area", "low", "high"]

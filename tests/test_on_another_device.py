@@ -8,8 +8,8 @@ from families import FAMILIES
 
 from lib.arm import redistribution
 from lib.attention import received
+from lib.attention.custom_attention import attending, hiding
 from lib.attention.decoding_step import Step
-from lib.attention.function import attending, hiding
 from lib.attention.recording import Recording
 from lib.generation.cache import SlotCache, prefill
 

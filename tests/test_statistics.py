@@ -19,8 +19,8 @@ from lib.statistics.intervals import (
     sample_size_for_power,
 )
 from lib.statistics.p_values import holm, smallest_level
-from lib.statistics.prediction import roc_values
 from lib.statistics.proportions import clopper_pearson, mcnemar_exact, tango_interval
+from lib.statistics.roc_auc import roc_values
 from lib.statistics.rounding import format_interval
 
 

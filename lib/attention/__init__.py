@@ -1,17 +1,18 @@
 """Measure the attention that every token receives from later tokens, in any layer and
 head of a model of transformers.
 
-    function       one attention function for all architectures, which `attending`
-                   activates, and in which `hiding` hides tokens in some layers
-    blocks         attention scores in blocks of queries, and their softmax
-    recording      what the function records in a forward pass, and what it hides
-    received       the attention that each token receives, without a T x T array:
-                   `observe`
-    check          the check on ten tokens that this attention equals the model's
-    decoding_step  attention in a step of generation, with one query per row
+    custom_attention   one attention function for all architectures, which `attending`
+                       activates, and in which `hiding` hides tokens in some layers
+    blocks             attention scores in blocks of queries, and their softmax
+    recording          what the function records in a forward pass, and what it hides
+    received           the attention that each token receives, without a T x T array:
+                       `observe`
+    equivalence_check  the check on ten tokens that this attention equals the model's
+    decoding_step      attention in a step of generation, with one query per row
+    model_properties   a model's device, and its layers without attention
 
 Models that do not use transformers' attention interface, or have other kinds of
-attention, are refused when they are loaded (see `check`).
+attention, are refused when they are loaded (see `equivalence_check`).
 """
 
 import lazy_loader
@@ -19,7 +20,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "check": ["check_attention"],
+        "equivalence_check": ["check_attention"],
         "received": ["Observation", "observe", "received_attention"],
     },
 )

@@ -27,7 +27,7 @@ from lib.evaluation.pass_at_k_tables import distinct_2, pass_at_k
 from lib.evaluation.records import WINDOWS
 from lib.evaluation.weighted_pass_rates import checked_weighted_differences
 from lib.statistics.intervals import POINTS
-from lib.statistics.prediction import roc_values
+from lib.statistics.roc_auc import roc_values
 
 # The positive control: an effect on log-likelihood is also reported in % of the gain by
 # a worked example in the prompt.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import torch
 
 from lib.arm.redistribution import installed
-from lib.attention.function import hiding
+from lib.attention.custom_attention import hiding
 from lib.errors import InputError
 from lib.evaluation.planned_completions import arm_of, common_fields, key_parts
 from lib.evaluation.records import SCORE_FIELDS

@@ -13,7 +13,11 @@ import torch
 from torch.utils.hooks import RemovableHandle
 from transformers import Cache, DynamicCache, PreTrainedModel
 
-from lib.attention.function import device_of, layers_without_attention, on_device
+from lib.attention.model_properties import (
+    device_of,
+    layers_without_attention,
+    on_device,
+)
 from lib.errors import InputError
 from lib.prompts.batches import pad
 

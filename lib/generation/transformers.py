@@ -18,8 +18,9 @@ from typing import Any
 import torch
 
 from lib.arm.redistribution import Installed, installed
+from lib.attention.custom_attention import attending
 from lib.attention.decoding_step import Step
-from lib.attention.function import attending, layers_without_attention
+from lib.attention.model_properties import layers_without_attention
 from lib.generation.cache import SingleRowCache, SlotCache, overflow_error, prefill
 from lib.generation.writer import (
     Completion,

@@ -25,7 +25,7 @@ from lib.arm.activations import (
 )
 from lib.arm.redistribution import installed
 from lib.arm.settings import Arm
-from lib.attention.function import on_device
+from lib.attention.model_properties import on_device
 from lib.errors import InputError
 from lib.measurement.attention import Prompts
 from lib.measurement.variables import OTHERS, stacked, to_dataset

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 import transformers
 
-from lib.attention.check import check_attention
+from lib.attention.equivalence_check import check_attention
 from lib.errors import InputError
 from lib.models.checkpoint import (
     checkpoint_errors,

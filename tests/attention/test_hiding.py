@@ -7,7 +7,7 @@ import torch
 from eager import hidden_by_hand
 from transformers import DynamicCache
 
-from lib.attention.function import hiding
+from lib.attention.custom_attention import hiding
 from lib.attention.received import received_attention
 
 SPAN = slice(4, 9)

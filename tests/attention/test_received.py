@@ -10,7 +10,7 @@ from eager import matrices, received
 from families import FAMILIES, spread
 from torch.nn.utils.rnn import pad_sequence
 
-from lib.attention import blocks, function
+from lib.attention import blocks, custom_attention
 from lib.attention.decoding_step import Step
 from lib.attention.received import observe, observe_uniform, received_attention
 from lib.errors import InputError
@@ -106,7 +106,7 @@ def test_impossible_requests_are_refused(llama, refused, tokens, options, messag
 
 def test_an_unsupported_argument_of_attention_is_refused(refused):
     given = torch.nn.Identity(), *[torch.zeros(1, 4, 3, 8)] * 3, None
-    message = refused(function._attend, *given, position_bias=1)
+    message = refused(custom_attention._attend, *given, position_bias=1)
     assert message.startswith("Identity uses position_bias")
 
 
@@ -164,8 +164,8 @@ def test_a_decoding_step_is_accurate_with_scores_in_the_hundred_thousands(
 
     decoder = SimpleNamespace(config=SimpleNamespace(_attn_implementation="eager"))
     module = SimpleNamespace(layer_idx=0)
-    with function.attending(decoder, step=Step(LENGTHS)):
-        output, _ = function._attend(
+    with custom_attention.attending(decoder, step=Step(LENGTHS)):
+        output, _ = custom_attention._attend(
             module, query, key, value, None, scaling=1.0, **ingredients
         )
     torch.testing.assert_close(

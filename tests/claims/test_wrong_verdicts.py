@@ -16,7 +16,7 @@ from lib.claims.answer_measures import MIN_SOLVED_AND_UNSOLVED
 from lib.claims.decision_rule import MAX_ERROR_RATE, decide
 from lib.prompts.problems import load_problems
 from lib.statistics.intervals import POINTS
-from lib.statistics.prediction import roc_values
+from lib.statistics.roc_auc import roc_values
 
 PROBLEMS = 40
 SIMULATIONS = 200

@@ -15,8 +15,8 @@ from transformers import DynamicCache
 
 from lib.arm.redistribution import installed
 from lib.arm.settings import Arm
+from lib.attention.custom_attention import attending
 from lib.attention.decoding_step import Step
-from lib.attention.function import attending
 from lib.generation import transformers
 from lib.generation.cache import SlotCache, prefill
 from lib.generation.transformers import choose

@@ -7,7 +7,7 @@ import torch
 from families import FAMILIES, on_cpu, save, spread
 
 from lib.arm.redistribution import installed
-from lib.attention.function import attending, hiding
+from lib.attention.custom_attention import attending, hiding
 from lib.attention.received import received_attention
 from lib.models import memory, weights
 from lib.prompts.batches import batch_tokens

@@ -6,7 +6,7 @@ import pytest
 import torch
 from families import WITHOUT_ATTENTION, on_cpu, save, spread
 
-from lib.attention.function import hiding
+from lib.attention.custom_attention import hiding
 from lib.attention.received import received_attention
 from lib.generation.cache import prefill
 from lib.generation.writer import Request, Sampling, engine_class

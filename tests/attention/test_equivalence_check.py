@@ -8,8 +8,8 @@ from families import FAMILIES, of_type, spread
 from transformers.masking_utils import create_chunked_causal_mask
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from lib.attention import check, function
-from lib.attention.check import CHECK_TOKENS, check_attention
+from lib.attention import custom_attention, equivalence_check
+from lib.attention.equivalence_check import CHECK_TOKENS, check_attention
 from lib.errors import InputError
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
@@ -94,14 +94,16 @@ def test_wrong_attention_is_refused_even_with_a_large_residual_stream(
     wrong attention would be lost in the rounding.
     """
     spread(llama).model.embed_tokens.weight.data *= residual
-    kernel = function._attend
+    kernel = custom_attention._attend
 
     def changed(*args, **options):
         output, _ = kernel(*args, **options | changes)
         output[:, :, 1] *= factor  # (B, T, H, D)
         return output, None
 
-    monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS, function.ATTENTION_NAME, changed)
+    monkeypatch.setitem(
+        ALL_ATTENTION_FUNCTIONS, custom_attention.ATTENTION_NAME, changed
+    )
     for dtype in dtypes:
         with pytest.raises(InputError, match=f"llama is not supported: {message}"):
             check_attention(llama.to(dtype))
@@ -117,7 +119,7 @@ def test_attention_that_gives_nan_in_a_later_layer_is_refused(
     layer.forward = lambda *args, **options: [
         forward(*args, **options) for _ in range(calls)
     ][-1]
-    kernel = function._attend
+    kernel = custom_attention._attend
     computed = []
 
     def changed(module, *args, **options):
@@ -126,7 +128,9 @@ def test_attention_that_gives_nan_in_a_later_layer_is_refused(
         is_first = module.layer_idx == 1 and computed.count(1) == 1
         return output * (torch.nan if is_first else 1), None
 
-    monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS, function.ATTENTION_NAME, changed)
+    monkeypatch.setitem(
+        ALL_ATTENTION_FUNCTIONS, custom_attention.ATTENTION_NAME, changed
+    )
     with pytest.raises(InputError, match="the output of layer 2 differs by nan %"):
         check_attention(llama)
     assert computed.count(1) == calls
@@ -139,7 +143,9 @@ def test_attention_that_gives_nan_in_a_later_layer_is_refused(
 def test_a_layer_with_attention_that_the_config_denies_is_named(
     llama, monkeypatch, without, layers
 ):
-    monkeypatch.setattr(check, "layers_without_attention", lambda model: without)
+    monkeypatch.setattr(
+        equivalence_check, "layers_without_attention", lambda model: without
+    )
     message = f"layers {layers} have an attention matrix, unlike their config"
     with pytest.raises(InputError, match=message):
         check_attention(llama)

@@ -12,7 +12,8 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from lib.attention.function import attending, device_of, layers_without_attention
+from lib.attention.custom_attention import attending
+from lib.attention.model_properties import device_of, layers_without_attention
 from lib.attention.recording import Recording, StopForward
 from lib.errors import InputError
 

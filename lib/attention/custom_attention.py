@@ -12,22 +12,20 @@ computed by `decoding_step`. Scores are in float32, because those of Qwen2.5 rea
 
 import contextlib
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextvars import ContextVar
-from typing import Any, cast
+from typing import Any
 
 import torch
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 
 from lib.attention.blocks import is_gpu, score_blocks, softmax_weights
 from lib.attention.decoding_step import Step
+from lib.attention.model_properties import device_of, require_attention
 from lib.attention.recording import Hiding, Recording, StopForward
 from lib.errors import InputError
 
 ATTENTION_NAME = "meaningless_tokens"  # of the function, in transformers' registry
-# transformers' names for layers that mix tokens by a state or a convolution instead of
-# attention, as in Qwen3-Next, Qwen3.5 and LFM2.
-LAYERS_WITHOUT_ATTENTION = ("linear_attention", "conv")
 # Keywords that a model may pass and that do not change the attention of a prompt.
 HARMLESS = (
     "position_ids",
@@ -44,47 +42,6 @@ HARMLESS = (
 # `attending` sets them.
 Active = tuple[Recording | None, Hiding | None, Step | None]
 _active: ContextVar[Active] = ContextVar("active", default=(None, None, None))
-
-
-def layers_without_attention(model: PreTrainedModel) -> list[int]:
-    """Return the layers, counted from 1, whose type is in LAYERS_WITHOUT_ATTENTION."""
-    types = getattr(model.get_decoder().config, "layer_types", None) or []
-    return [
-        layer for layer, kind in enumerate(types, 1) if kind in LAYERS_WITHOUT_ATTENTION
-    ]
-
-
-def require_attention(model: PreTrainedModel, layers: Iterable[int]) -> None:
-    """Raise InputError for layers (from 1) without attention that could be measured."""
-    if missing := sorted(set(layers_without_attention(model)).intersection(layers)):
-        raise InputError(
-            f"layers {missing} of this {model.config.model_type} model have no softmax"
-            " attention: use the model only for answers and log-likelihoods"
-        )
-
-
-def device_of(model: PreTrainedModel) -> torch.device:
-    """Return the device on which a model computes, even if its weights are on disk."""
-    devices = getattr(model, "hf_device_map", {}).values()
-    if "disk" in devices and model.device.type == "meta":
-        return torch.device("cpu")
-    return model.device
-
-
-def on_device(model: PreTrainedModel, input_ids: torch.Tensor) -> torch.Tensor:
-    """Return token ids on the device on which a model computes.
-
-    Raises InputError for an id beyond the model's embedding, which on a GPU would abort
-    the process.
-    """
-    embedding = cast(torch.nn.Embedding, model.get_input_embeddings())
-    size = len(embedding.weight)
-    if input_ids.numel() and (largest := int(input_ids.max())) >= size:
-        raise InputError(
-            f"the tokenizer gives token {largest}, but the model's embedding ends with"
-            f" token {size - 1}: use the tokenizer that belongs to these weights"
-        )
-    return input_ids.to(device_of(model))
 
 
 @contextlib.contextmanager

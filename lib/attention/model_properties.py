@@ -1,0 +1,54 @@
+"""Find out on which device a model computes, and which of its layers have attention."""
+
+from collections.abc import Iterable
+from typing import cast
+
+import torch
+from transformers import PreTrainedModel
+
+from lib.errors import InputError
+
+# transformers' names for layers that mix tokens by a state or a convolution instead of
+# attention, as in Qwen3-Next, Qwen3.5 and LFM2.
+LAYERS_WITHOUT_ATTENTION = ("linear_attention", "conv")
+
+
+def layers_without_attention(model: PreTrainedModel) -> list[int]:
+    """Return the layers, counted from 1, whose type is in LAYERS_WITHOUT_ATTENTION."""
+    types = getattr(model.get_decoder().config, "layer_types", None) or []
+    return [
+        layer for layer, kind in enumerate(types, 1) if kind in LAYERS_WITHOUT_ATTENTION
+    ]
+
+
+def require_attention(model: PreTrainedModel, layers: Iterable[int]) -> None:
+    """Raise InputError for layers (from 1) without attention that could be measured."""
+    if missing := sorted(set(layers_without_attention(model)).intersection(layers)):
+        raise InputError(
+            f"layers {missing} of this {model.config.model_type} model have no softmax"
+            " attention: use the model only for answers and log-likelihoods"
+        )
+
+
+def device_of(model: PreTrainedModel) -> torch.device:
+    """Return the device on which a model computes, even if its weights are on disk."""
+    devices = getattr(model, "hf_device_map", {}).values()
+    if "disk" in devices and model.device.type == "meta":
+        return torch.device("cpu")
+    return model.device
+
+
+def on_device(model: PreTrainedModel, input_ids: torch.Tensor) -> torch.Tensor:
+    """Return token ids on the device on which a model computes.
+
+    Raises InputError for an id beyond the model's embedding, which on a GPU would abort
+    the process.
+    """
+    embedding = cast(torch.nn.Embedding, model.get_input_embeddings())
+    size = len(embedding.weight)
+    if input_ids.numel() and (largest := int(input_ids.max())) >= size:
+        raise InputError(
+            f"the tokenizer gives token {largest}, but the model's embedding ends with"
+            f" token {size - 1}: use the tokenizer that belongs to these weights"
+        )
+    return input_ids.to(device_of(model))
