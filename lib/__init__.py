@@ -33,7 +33,7 @@ The second half reproduces the paper, in this order:
 - reproduce, __main__: running the notebooks; the command line, `python -m lib`.
 
 Four data structures connect them: `measured`, one Dataset per model
-(lib.measurement.variables); `answers` and `scores`, DataFrames with a row per
+(lib.measurement.dataset_variables); `answers` and `scores`, DataFrames with a row per
 completion, and per scored text and condition (lib.evaluation); and `verdicts`, a
 Verdict per claim and model (lib.claims.verdicts). Each subpackage describes its modules
 in its `__init__`, and CONTRIBUTING.md shows with an example where a change belongs.

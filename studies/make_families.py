@@ -36,8 +36,8 @@ from lib.files.store import RUN, first_difference, read, read_settings
 from lib.grading.authors_grader import is_correct_by_authors, is_exact_match
 from lib.grading.extraction import Grade
 from lib.grading.worker_pool import grade_many
+from lib.measurement.animated_prompt import PromptPart
 from lib.measurement.dataset_files import save_measured
-from lib.measurement.page_prompt import PromptPart
 from lib.measurement.run import measure
 from lib.models.names import resolve
 from lib.paths import DATA

@@ -22,11 +22,11 @@ import xarray as xr
 from lib import progress
 from lib.arm.settings import Arm
 from lib.claims import judge, load_claims
-from lib.measurement.activations import measure_activations
+from lib.measurement.activation_changes import measure_activations
 from lib.measurement.affine import measure_affine
-from lib.measurement.attention import measure_attention, prompts_of
+from lib.measurement.attention_changes import measure_attention, prompts_of
 from lib.measurement.dataset_files import merged
-from lib.measurement.variables import CHANGES, INSERTIONS
+from lib.measurement.dataset_variables import CHANGES, INSERTIONS
 from lib.models.loading import Loaded, load
 from lib.profiles import Profile, load_profile
 from lib.prompts.problem import Problem

@@ -20,8 +20,8 @@ from lib.files.atomic import write_json
 from lib.generation.writer import Completion
 from lib.measurement import networks
 from lib.measurement.dataset_files import row_of
+from lib.measurement.dataset_variables import DIMENSIONS
 from lib.measurement.run import measure
-from lib.measurement.variables import DIMENSIONS
 from lib.profiles import load_profile
 
 BEGUN = """

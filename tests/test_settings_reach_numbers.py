@@ -28,8 +28,8 @@ from lib.evaluation import sample_scores
 from lib.evaluation.planned_completions import completions_wanted
 from lib.evaluation.records import shared_settings
 from lib.evaluation.solution_scores import texts_wanted
-from lib.measurement.measurements import settings_of
 from lib.measurement.run import measure
+from lib.measurement.stored_measurements import settings_of
 from lib.models.loading import load_without_weights
 from lib.profiles import Profile, load_profile
 from lib.prompts import building

@@ -1,11 +1,11 @@
 """Compute the measures of claims on attention and activations, one value per problem.
 
 Each public function that returns an array is a `measure` of data/claims.yaml. It
-receives `measured`, the Dataset of one model (`lib.measurement.variables`), in which
-NaN means not measured. It returns an array (network, component, problem), whose values
-are of the kind "mean" (`lib.statistics.intervals`), or raises Untestable with the
-reason. A component is a part of the claim, such as a layer. Most claims use `compared`.
-`lib.claims.answer_measures` has the measures of answers and likelihoods.
+receives `measured`, the Dataset of one model (`lib.measurement.dataset_variables`), in
+which NaN means not measured. It returns an array (network, component, problem), whose
+values are of the kind "mean" (`lib.statistics.intervals`), or raises Untestable with
+the reason. A component is a part of the claim, such as a layer. Most claims use
+`compared`. `lib.claims.answer_measures` has the measures of answers and likelihoods.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,8 +16,8 @@ import pandas as pd
 import xarray as xr
 
 from lib.claims.decision_rule import Untestable
+from lib.measurement.dataset_variables import DIMENSIONS, TRAINED
 from lib.measurement.network_tables import log_changes
-from lib.measurement.variables import DIMENSIONS, TRAINED
 
 # The forms of the map from layer 1's old outputs to the new ones, by variable.
 AFFINE_FORMS = {

@@ -16,7 +16,7 @@ import xarray as xr
 
 from lib.errors import InputError
 from lib.files.atomic import read_bytes, write_atomically
-from lib.measurement.variables import ORDER, VARIABLES
+from lib.measurement.dataset_variables import ORDER, VARIABLES
 from lib.paths import relative_path
 
 STEPS_FILE = "steps.jsonl"

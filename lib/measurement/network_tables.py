@@ -16,7 +16,13 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from lib.measurement.variables import OTHERS, TRAINED, UNIFORM, UNTRAINED, VARIABLES
+from lib.measurement.dataset_variables import (
+    OTHERS,
+    TRAINED,
+    UNIFORM,
+    UNTRAINED,
+    VARIABLES,
+)
 from lib.statistics.intervals import POINTS, interval
 
 # Attention sinks are counted from this layer on, after those that slashes dilute most.

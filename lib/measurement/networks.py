@@ -8,14 +8,12 @@ import torch
 import xarray as xr
 
 from lib.attention.received import observe, observe_uniform
-from lib.measurement.activations import measure_activations
+from lib.measurement.activation_changes import measure_activations
 from lib.measurement.affine import measure_affine
-from lib.measurement.attention import (
-    measure_attention,
-    measure_tokens,
-    prompts_of,
-)
-from lib.measurement.variables import SEEDS, UNIFORM, PlannedStep
+from lib.measurement.attention_changes import measure_attention, prompts_of
+from lib.measurement.dataset_variables import SEEDS, UNIFORM
+from lib.measurement.planned_steps import PlannedStep
+from lib.measurement.single_prompt import measure_tokens
 from lib.models.loading import Loaded, load
 from lib.models.names import arm_for, resolve
 from lib.profiles import Profile

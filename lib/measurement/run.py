@@ -5,8 +5,8 @@
     lam = measured["gemma-3-270m"]["lambda"]
     lam.sel(network="trained", condition="mless", layer=1)  # (problem, head)
 
-`lib.measurement.variables` describes the Dataset, and `lib.measurement.measurements`
-how it is stored.
+`lib.measurement.dataset_variables` describes the Dataset, and
+`lib.measurement.stored_measurements` how it is stored.
 """
 
 from collections.abc import Sequence
@@ -15,8 +15,8 @@ import xarray as xr
 
 from lib.files.store import open_store
 from lib.measurement.dataset_files import STEPS_FILE, row_of
-from lib.measurement.measurements import Measurements
-from lib.measurement.variables import MEASURED_PARTS, STEPS, PlannedStep
+from lib.measurement.planned_steps import MEASURED_PARTS, STEPS, PlannedStep
+from lib.measurement.stored_measurements import Measurements
 from lib.profiles import Profile
 from lib.prompts.problems import load_problems
 

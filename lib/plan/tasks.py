@@ -10,9 +10,9 @@ import pandas as pd
 
 from lib.evaluation.profile_parts import Part, parts_of_profile
 from lib.evaluation.weighted_pass_rates import is_mixed
-from lib.measurement.measurements import Measurements
+from lib.measurement.planned_steps import MEASURED_PARTS, PlannedStep
 from lib.measurement.run import MeasuredPart
-from lib.measurement.variables import MEASURED_PARTS, PlannedStep
+from lib.measurement.stored_measurements import Measurements
 from lib.models.names import resolve
 from lib.profiles import SAMPLING_CONDITIONS, Accuracy, Likelihood, Profile
 from lib.prompts.problem import Problem

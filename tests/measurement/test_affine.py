@@ -5,7 +5,7 @@ import pytest
 from eager import matrices, values_of
 
 from lib.measurement.affine import measure_affine
-from lib.measurement.attention import prompts_of
+from lib.measurement.attention_changes import prompts_of
 from lib.models.loading import load
 from lib.prompts.problems import load_problems
 

@@ -15,10 +15,16 @@ from transformers import LlamaForCausalLM
 from lib import paths
 from lib.arm.settings import Arm
 from lib.files.store import read
-from lib.measurement import dataset_files, measurements, networks, run, variables
+from lib.measurement import (
+    dataset_files,
+    dataset_variables,
+    networks,
+    run,
+    stored_measurements,
+)
 from lib.measurement.dataset_files import STEPS_FILE, merged, save_measured
-from lib.measurement.measurements import Measurements
 from lib.measurement.run import measure
+from lib.measurement.stored_measurements import Measurements
 from lib.profiles import load_profile, profile_with_overrides
 from lib.prompts.problems import load_problems, sample_ids
 
@@ -68,15 +74,15 @@ def steps(monkeypatch):
 def test_a_file_has_every_variable_with_its_meaning(whole, tmp_path):
     save_measured(tmp_path / "m.nc", whole)
     opened = xr.open_dataset(tmp_path / "m.nc")
-    for of_measure in variables.VARIABLES.values():
+    for of_measure in dataset_variables.VARIABLES.values():
         for name, (dims, meaning) in of_measure.items():
             assert set(opened[name].dims) == set(dims.split())
             assert opened[name].attrs["long_name"] == meaning
 
 
 def test_every_network_is_measured_and_unmeasured_cells_are_nan(whole):
-    assert whole.network.values.tolist() == list(variables.SEEDS)
-    assert whole.condition.values.tolist() == variables.ORDER["condition"]
+    assert whole.network.values.tolist() == list(dataset_variables.SEEDS)
+    assert whole.condition.values.tolist() == dataset_variables.ORDER["condition"]
     assert whole.label.startswith(f"{NAME} @ ")
 
     lam = whole["lambda"].sel(condition="mless")
@@ -95,12 +101,12 @@ def test_every_network_is_measured_and_unmeasured_cells_are_nan(whole):
     assert whole.counts.dtype == "float64"
 
     # Each seed gives different weights.
-    drawn = lam.sel(network=variables.UNTRAINED, layer=1).values.reshape(3, -1)
+    drawn = lam.sel(network=dataset_variables.UNTRAINED, layer=1).values.reshape(3, -1)
     assert len(np.unique(drawn, axis=0)) == 3
 
 
 def test_the_step_through_all_layers_skips_the_first_layers(profile):
-    (deep,) = (step for step in variables.STEPS if step.deep)
+    (deep,) = (step for step in dataset_variables.STEPS if step.deep)
     problems = load_problems("embedded", 2, profile.seed)
     measured = networks.run_step(profile, *profile.attention.models, deep, problems)
     assert measured.layer.values.tolist() == [3]
@@ -128,7 +134,7 @@ def test_steps_are_joined_in_order_with_nan_and_empty_parts():
     assert together.x.dtype == "float32"
     np.testing.assert_array_equal(together.x, [[np.nan, 3, 4], [1, 2, np.nan]])
     assert together.part.values.tolist() == ["", "word"]
-    order = [variables.TRAINED, variables.UNIFORM]
+    order = [dataset_variables.TRAINED, dataset_variables.UNIFORM]
     networks = [xr.Dataset(coords={"network": [name]}) for name in reversed(order)]
     assert merged(networks).network.values.tolist() == order
     some = dataset_files.select_problems(together, {"a", "b", "not measured"})
@@ -137,9 +143,9 @@ def test_steps_are_joined_in_order_with_nan_and_empty_parts():
 
 def test_stored_steps_are_not_measured_again(whole, profile, steps, monkeypatch):
     tokens = measure(profile, "tokens")[NAME]
-    assert set(tokens) == set(variables.VARIABLES["tokens"])
+    assert set(tokens) == set(dataset_variables.VARIABLES["tokens"])
     both = measure(profile, "tokens", "activations")[NAME]
-    assert set(both) == set(tokens) | set(variables.VARIABLES["activations"])
+    assert set(both) == set(tokens) | set(dataset_variables.VARIABLES["activations"])
     assert both.measures.equals(whole.measures[:1].sel(layer=both.layer))
     assert [(step.network, step.measure) for step in steps()] == [
         ("trained", "tokens"),
@@ -193,14 +199,14 @@ def test_other_arm_settings_or_versions_invalidate_only_the_steps_that_use_them(
     (spec,) = profile.attention.models
 
     def lost():
-        after = Measurements(profile, spec).steps_by_key(variables.STEPS)
+        after = Measurements(profile, spec).steps_by_key(dataset_variables.STEPS)
         return {step.measure for key, step in keys.items() if key not in after}
 
-    keys = Measurements(profile, spec).steps_by_key(variables.STEPS)
-    assert len(keys) == len(variables.STEPS)
-    monkeypatch.setattr(measurements, "arm_for", lambda spec: Arm(c=0.3))
+    keys = Measurements(profile, spec).steps_by_key(dataset_variables.STEPS)
+    assert len(keys) == len(dataset_variables.STEPS)
+    monkeypatch.setattr(stored_measurements, "arm_for", lambda spec: Arm(c=0.3))
     assert lost() == {"activations"}
-    monkeypatch.setitem(variables.VERSIONS, "affine", 2)
+    monkeypatch.setitem(dataset_variables.VERSIONS, "affine", 2)
     assert lost() == {"activations", "affine"}
 
 
@@ -235,7 +241,7 @@ def test_the_repositorys_measurements_are_used_if_results_has_none(
     assert "shape" in measure(profile, "activations", stored=False)[NAME]
     assert not profile.all_shipped
     found = measure(profile, "activations")[NAME]
-    assert set(found) == set(variables.VARIABLES["activations"])
+    assert set(found) == set(dataset_variables.VARIABLES["activations"])
 
 
 def test_a_smaller_run_is_selected_from_the_repositorys_measurements(

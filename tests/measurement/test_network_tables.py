@@ -7,7 +7,8 @@ import pytest
 import xarray as xr
 from evidence import close, dataset
 
-from lib.measurement.attention import QUERIES, SPANS
+from lib.measurement.attention_changes import QUERIES, SPANS
+from lib.measurement.dataset_variables import UNIFORM, UNTRAINED
 from lib.measurement.network_tables import (
     affine_table,
     changes_table,
@@ -21,7 +22,6 @@ from lib.measurement.network_tables import (
     select_layers,
     spans_table,
 )
-from lib.measurement.variables import UNIFORM, UNTRAINED
 from lib.statistics.intervals import interval
 
 NAN = float("nan")

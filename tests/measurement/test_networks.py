@@ -10,11 +10,12 @@ from lib import paths
 from lib.arm.settings import Arm
 from lib.attention.received import observe, observe_uniform
 from lib.measurement import networks
-from lib.measurement.activations import measure_activations
+from lib.measurement.activation_changes import measure_activations
 from lib.measurement.affine import measure_affine
-from lib.measurement.attention import measure_attention, prompts_of, received_by
+from lib.measurement.attention_changes import measure_attention, prompts_of
+from lib.measurement.dataset_variables import INSERTIONS
 from lib.measurement.run import measure
-from lib.measurement.variables import INSERTIONS
+from lib.measurement.single_prompt import received_by
 from lib.models.loading import load
 from lib.profiles import profile_with_overrides
 from lib.prompts.conditions import Filler

@@ -11,7 +11,7 @@ from hand_written import sampled
 from lib.claims.claim import load_claims
 from lib.claims.judging import judge
 from lib.evaluation.records import frame
-from lib.measurement.variables import DIMENSIONS
+from lib.measurement.dataset_variables import DIMENSIONS
 
 CLAIMS = {claim.id: claim for claim in load_claims()}
 TEMPLATES = 25

@@ -1,6 +1,6 @@
 "use strict";
 // One prompt under more and more of a filler: what each token receives from later ones.
-// A byte is a place on a logarithmic scale, as lib/measurement/page_prompt.py says.
+// A byte is a place on a logarithmic scale, as lib/measurement/animated_prompt.py says.
 const OCTAVES = 16;
 const PLACES = 254;
 const PAPERS_LENGTH = 55;

@@ -27,8 +27,8 @@ from lib.arm.redistribution import installed
 from lib.arm.settings import Arm
 from lib.attention.model_properties import on_device
 from lib.errors import InputError
-from lib.measurement.attention import Prompts
-from lib.measurement.variables import OTHERS, stacked, to_dataset
+from lib.measurement.attention_changes import Prompts
+from lib.measurement.dataset_variables import OTHERS, stacked, to_dataset
 from lib.models.loading import Loaded
 from lib.prompts.building import Prompt
 from lib.prompts.conditions import parse_condition
@@ -82,8 +82,8 @@ def measure_activations(
     arm: Arm | None = None,
     seed: int = 0,
 ) -> xr.Dataset:
-    """Return the variables `activations` (lib.measurement.variables) of prompts under
-    `none` and the other conditions.
+    """Return the variables `activations` (lib.measurement.dataset_variables) of prompts
+    under `none` and the other conditions.
 
     layers: counted from 1; None: all loaded layers. arm: ARM's settings; None: the
     defaults. An activation is near zero if it lies within a bound that is computed

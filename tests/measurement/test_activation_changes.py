@@ -15,13 +15,13 @@ from lib import progress
 from lib.arm.activations import BIN_EDGES, gini, histogram
 from lib.arm.settings import Arm
 from lib.errors import InputError
-from lib.measurement import activations
-from lib.measurement.activations import (
+from lib.measurement import activation_changes
+from lib.measurement.activation_changes import (
     TOKEN_CLASSES,
     measure_activations,
     token_classes,
 )
-from lib.measurement.attention import prompts_of
+from lib.measurement.attention_changes import prompts_of
 from lib.models.loading import load
 from lib.prompts.building import build_prompt
 from lib.prompts.problems import load_problems
@@ -184,7 +184,7 @@ def test_memory_does_not_grow_with_the_number_of_problems(loaded, monkeypatch, c
         alive.append(sum(reference() is not None for reference in made))
         return histogram(activation)
 
-    monkeypatch.setattr(activations, "histogram", tracked)
+    monkeypatch.setattr(activation_changes, "histogram", tracked)
     measured(loaded, PROBLEMS, "mless", layers=[1])
     assert len(made) == 2 * len(PROBLEMS)
     assert max(alive) <= 2

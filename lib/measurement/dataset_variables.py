@@ -1,4 +1,4 @@
-"""Define the variables, the networks and the steps of measurements on a model.
+"""Define the variables of measurements on a model, and the labels of their dimensions.
 
 VARIABLES lists every variable with its dimensions and meaning. Layers and heads count
 from 1. A `bin` is named by its left edge; a `token` belongs to the prompt of a single
@@ -8,7 +8,7 @@ the first layers, but only some through all layers.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -31,10 +31,6 @@ CHANGES = (*INSERTIONS, "arm")
 OTHERS = "others"  # the class of tokens that the other classes are compared with
 # The order of the labels in these dimensions, whatever was measured first.
 ORDER = {"network": list(SEEDS), "condition": ["none", *CHANGES]}
-
-# The version of each measure, which is a part of keys. It increases if the measure
-# computes something else, so that older numbers are measured again.
-VERSIONS = {"tokens": 1, "attention": 2, "affine": 1, "activations": 1}
 
 PER_LAYER = "network condition problem layer"
 PER_HEAD = "network condition problem layer head"
@@ -141,53 +137,6 @@ DIMENSIONS = {
     for variables in VARIABLES.values()
     for name, (dims, _) in variables.items()
 }
-
-
-class PlannedStep(NamedTuple):
-    """A measure on one network under some conditions, which is stored as one row.
-
-    A step measures the first layers on all problems; a deep step measures the layers
-    after those, on some of the problems.
-    """
-
-    part: str  # one of MEASURED_PARTS, under which the step is requested
-    network: str  # one of SEEDS
-    deep: bool
-    measure: str  # one of VARIABLES
-    conditions: tuple[str, ...]
-
-    def depth(self, layers: int) -> int:
-        """Return how many of the loaded layers its prompts pass through."""
-        if self.network == UNIFORM:
-            return 0  # uniform attention needs no network
-        is_control = self.network != TRAINED
-        if self.measure == "affine" or (is_control and self.measure == "activations"):
-            return 1
-        return layers
-
-
-# The parts that can be requested: the received attention in the example's prompt,
-# attention and activations of the trained network, and both for the other networks.
-MEASURED_PARTS = ("tokens", "attention", "activations", "controls")
-_DRAWN = ("none", *INSERTIONS)
-_CHANGED = ("none", *CHANGES)
-_CONTROLLED = ("none", "mless", "arm")
-
-# Ordered by network and depth, so that weights are loaded once.
-STEPS = [
-    PlannedStep("tokens", TRAINED, False, "tokens", _DRAWN),
-    PlannedStep("attention", TRAINED, False, "attention", INSERTIONS),
-    PlannedStep("attention", TRAINED, False, "affine", ("mless",)),
-    PlannedStep("activations", TRAINED, False, "activations", _CHANGED),
-    PlannedStep("attention", TRAINED, True, "attention", INSERTIONS),
-]
-for _network in UNTRAINED:
-    STEPS += [
-        PlannedStep("controls", _network, False, "attention", INSERTIONS),
-        PlannedStep("controls", _network, False, "affine", ("mless",)),
-        PlannedStep("controls", _network, False, "activations", _CONTROLLED),
-    ]
-STEPS.append(PlannedStep("controls", UNIFORM, False, "attention", INSERTIONS))
 
 
 def stacked(

@@ -87,14 +87,14 @@ def measure_prompt(attention: Attention, spec: str) -> dict[str, Any]:
     - fillers: by name, each with three lists over the lengths after the first:
       - received: received attention (head, token) with the filler, as by `coded`
       - inserted: texts of the inserted tokens
-      - lambda: by head (lib.measurement.attention)
+      - lambda: by head (lib.measurement.attention_changes)
 
     A filler is left out if its tokens merge with their neighbours, or if it exceeds the
     model's context.
     """
     # Imported here, because readers of the file need no torch.
-    from lib.measurement.attention import changes_in_prompt, received_by
     from lib.measurement.networks import load_cached
+    from lib.measurement.single_prompt import changes_in_prompt, received_by
     from lib.prompts.building import build_prompt
 
     loaded = load_cached(spec, attention.layers, attention.dtype, None)

@@ -29,7 +29,7 @@ from lib.measurement.dataset_files import (
     row_of,
     select_problems,
 )
-from lib.measurement.variables import VERSIONS, PlannedStep
+from lib.measurement.planned_steps import VERSIONS, PlannedStep
 from lib.models.names import arm_for, resolve
 from lib.profiles import Profile
 from lib.prompts.problems import sample_ids, shown_problem

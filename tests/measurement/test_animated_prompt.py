@@ -11,8 +11,8 @@ import pytest
 from eager import matrices, received
 
 from lib import paths
-from lib.measurement import page_prompt
-from lib.measurement.page_prompt import (
+from lib.measurement import animated_prompt
+from lib.measurement.animated_prompt import (
     LARGEST_BYTE,
     OCTAVES,
     PROBLEM,
@@ -124,7 +124,9 @@ def test_the_repositorys_prompt_is_used_unless_everything_is_measured_again(
     tmp_path, monkeypatch, stored
 ):
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
-    monkeypatch.setattr(page_prompt, "measure_prompt", lambda *_: {"fillers": "some"})
+    monkeypatch.setattr(
+        animated_prompt, "measure_prompt", lambda *_: {"fillers": "some"}
+    )
     profile = load_profile("families")
     part = PromptPart(profile, stored)
     part.complete()

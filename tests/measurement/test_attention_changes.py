@@ -7,7 +7,7 @@ import xarray as xr
 from eager import matrices, received, values_of
 
 from lib.errors import InputError
-from lib.measurement.attention import SPANS, measure_attention, prompts_of
+from lib.measurement.attention_changes import SPANS, measure_attention, prompts_of
 from lib.models.loading import load
 from lib.prompts.building import build_prompt
 from lib.prompts.conditions import Condition

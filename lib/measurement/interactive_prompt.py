@@ -23,7 +23,7 @@ from lib.errors import InputError, validated
 from lib.figures.close_up import close_up, coloured
 from lib.figures.drawing import bytes_of
 from lib.generation.writer import Request, Sampling, engine_class
-from lib.measurement.attention import PromptChanges, changes_in_prompt
+from lib.measurement.single_prompt import PromptChanges, changes_in_prompt
 from lib.models.loading import Loaded
 from lib.prompts.building import build_prompt
 from lib.prompts.conditions import POSITIONS, Filler

@@ -17,8 +17,9 @@ from families import spread
 from IPython.display import Image
 from jupyter_client.manager import run_kernel
 
-from lib.measurement import try_it
-from lib.measurement.attention import measure_attention, prompts_of, received_by
+from lib.measurement import interactive_prompt
+from lib.measurement.attention_changes import measure_attention, prompts_of
+from lib.measurement.single_prompt import received_by
 from lib.models.loading import load
 from lib.prompts.building import build_prompt
 from lib.prompts.conditions import Filler
@@ -42,7 +43,9 @@ def test_fillers_are_compared_by_the_lambda_of_the_measurements(loaded, position
     problem = Problem(unique_id="1", problem=PROBLEM, answer="3")
     prompts = prompts_of(loaded, [problem], ["mless"], filler=filler)
     lam = measure_attention(loaded, prompts)["lambda"].squeeze()  # (layer, head)
-    table = try_it.compare_fillers(loaded, PROBLEM, ["/", "he"], 9, position)
+    table = interactive_prompt.compare_fillers(
+        loaded, PROBLEM, ["/", "he"], 9, position
+    )
     name, *means, below = table.loc[1]
     assert name == "'he'"
     np.testing.assert_allclose(means, lam.mean("head"), rtol=1e-5)
@@ -52,7 +55,9 @@ def test_fillers_are_compared_by_the_lambda_of_the_measurements(loaded, position
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("filler", ["/", "\n", "$x_1$", "中文"])
 def test_any_text_can_be_drawn_as_filler(loaded, filler):
-    prompt, picture = try_it.draw_prompt(loaded, PROBLEM, filler, 8, "between", 3, 2)
+    prompt, picture = interactive_prompt.draw_prompt(
+        loaded, PROBLEM, filler, 8, "between", 3, 2
+    )
     assert prompt.data.count("underline") == 8
     assert isinstance(picture, Image)
 
@@ -61,15 +66,17 @@ def test_any_text_can_be_drawn_as_filler(loaded, filler):
 def shown(monkeypatch):
     """The list of displayed objects, as if a person could type."""
     displayed = []
-    monkeypatch.setattr(try_it, "display", lambda *given: displayed.extend(given))
-    monkeypatch.setattr(try_it, "accepts_input", lambda: True)
+    monkeypatch.setattr(
+        interactive_prompt, "display", lambda *given: displayed.extend(given)
+    )
+    monkeypatch.setattr(interactive_prompt, "accepts_input", lambda: True)
     return displayed
 
 
 def test_curves_show_the_chosen_head_without_and_with_the_filler(loaded, monkeypatch):
-    drawing = Mock(wraps=try_it.close_up)
-    monkeypatch.setattr(try_it, "close_up", drawing)
-    try_it.draw_prompt(loaded, PROBLEM, "/", 8, "between", 3, 2)
+    drawing = Mock(wraps=interactive_prompt.close_up)
+    monkeypatch.setattr(interactive_prompt, "close_up", drawing)
+    interactive_prompt.draw_prompt(loaded, PROBLEM, "/", 8, "between", 3, 2)
     curves, inserted, _, chosen = drawing.call_args.args
     before, after = curves.values()
     filler = Filler(mless="/", length=8)
@@ -82,7 +89,7 @@ def test_curves_show_the_chosen_head_without_and_with_the_filler(loaded, monkeyp
 
 
 def test_controls_redraw_what_is_typed_and_report_mistakes(loaded, shown):
-    try_it.show_prompt(loaded, PROBLEM, "/", 9)
+    interactive_prompt.show_prompt(loaded, PROBLEM, "/", 9)
     (widget,) = shown
     _, filler, length, position, layer, head, output = widget.children
     assert (layer.max, head.max) == (3, 2)
@@ -111,29 +118,29 @@ def with_a_pause(control, *values):
         for value in values:
             control.value = value
             await asyncio.sleep(0.01)
-        await asyncio.sleep(try_it.PAUSE)
+        await asyncio.sleep(interactive_prompt.PAUSE)
 
     asyncio.run(typing())
 
 
 def test_letters_that_are_typed_quickly_are_drawn_once(loaded, shown, monkeypatch):
-    monkeypatch.setattr(try_it, "PAUSE", 0.2)
-    try_it.show_prompt(loaded, PROBLEM, "/", 9)
+    monkeypatch.setattr(interactive_prompt, "PAUSE", 0.2)
+    interactive_prompt.show_prompt(loaded, PROBLEM, "/", 9)
     (widget,) = shown
     _, filler, *_, output = widget.children
-    drawing = Mock(wraps=try_it.draw_prompt)
-    monkeypatch.setattr(try_it, "draw_prompt", drawing)
+    drawing = Mock(wraps=interactive_prompt.draw_prompt)
+    monkeypatch.setattr(interactive_prompt, "draw_prompt", drawing)
     with_a_pause(filler, "t", "th", "the", "the ", "the t")
     assert [call.kwargs["filler"] for call in drawing.call_args_list] == ["the t"]
     with_a_pause(filler, "the")
     assert drawing.call_count == 2
-    expected = try_it.draw_prompt(loaded, PROBLEM, "the", 9, "between")[1]
+    expected = interactive_prompt.draw_prompt(loaded, PROBLEM, "the", 9, "between")[1]
     assert picture_in(output) == b64encode(expected.data).decode()
 
 
 def test_a_cell_accepts_input_if_it_may_ask_for_it():
     # Only the function's source runs: importing its module takes seconds.
-    function = inspect.getsource(try_it.accepts_input)
+    function = inspect.getsource(interactive_prompt.accepts_input)
     with run_kernel() as client:
         for may_ask in (True, False):
             code = f"{function}\nassert accepts_input() == {may_ask}"
@@ -142,9 +149,9 @@ def test_a_cell_accepts_input_if_it_may_ask_for_it():
 
 
 def test_only_the_picture_is_shown_if_nobody_is_there(loaded, shown, monkeypatch):
-    monkeypatch.setattr(try_it, "accepts_input", lambda: False)
-    try_it.show_prompt(loaded, PROBLEM, "/", 9)
-    again = try_it.draw_prompt(loaded, PROBLEM, "/", 9, "between")
+    monkeypatch.setattr(interactive_prompt, "accepts_input", lambda: False)
+    interactive_prompt.show_prompt(loaded, PROBLEM, "/", 9)
+    again = interactive_prompt.draw_prompt(loaded, PROBLEM, "/", 9, "between")
     assert [one.data for one in shown] == [one.data for one in again]
 
 
@@ -161,25 +168,27 @@ def test_a_prompt_that_cannot_be_drawn_is_refused_in_one_line(
     loaded, refused, given, message
 ):
     arguments = {"problem": PROBLEM, "filler": "/"} | given
-    assert message in refused(try_it.show_prompt, loaded, **arguments)
+    assert message in refused(interactive_prompt.show_prompt, loaded, **arguments)
 
 
 def test_the_model_answers_with_and_without_a_filler_and_attends_as_before(loaded):
-    before = try_it.compare_fillers(loaded, PROBLEM, ["/"])
-    table = try_it.write(loaded, PROBLEM, "he", 8, max_new_tokens=4)
+    before = interactive_prompt.compare_fillers(loaded, PROBLEM, ["/"])
+    table = interactive_prompt.write(loaded, PROBLEM, "he", 8, max_new_tokens=4)
     assert list(table.prompt) == ["no filler", "8 tokens of 'he'"]
     assert table.answer.all()
-    without, filled = try_it.write(loaded, PROBLEM, "/", 8, max_new_tokens=4).answer
+    without, filled = interactive_prompt.write(
+        loaded, PROBLEM, "/", 8, max_new_tokens=4
+    ).answer
     assert table.answer[0] == without
     assert table.answer[1] != filled
-    after = try_it.compare_fillers(loaded, PROBLEM, ["/"])
+    after = interactive_prompt.compare_fillers(loaded, PROBLEM, ["/"])
     pd.testing.assert_frame_equal(after, before)
 
 
 def test_a_model_without_a_chat_template_answers_too(loaded):
     plain = copy.deepcopy(loaded.tokenizer)
     plain.chat_template = None
-    table = try_it.write(
+    table = interactive_prompt.write(
         replace(loaded, tokenizer=plain), PROBLEM, "he", 8, max_new_tokens=4
     )
     assert table.answer.all()
