@@ -20,7 +20,7 @@ from likelihood import scored
 from measuring import in_turns, keep
 
 from lib.attention.received import received_attention
-from lib.evaluation.log_likelihood import score_rows
+from lib.evaluation.score_run import score_rows
 from lib.generation.writer import Request, Sampling, engine_class, processor_name
 from lib.models.loading import Loaded, load, load_without_weights
 from lib.prompts.building import build_prompt

@@ -20,9 +20,10 @@ from measuring import keep
 
 from lib.claims.claim import load_claims
 from lib.claims.judging import judge
-from lib.evaluation import answer_tables
+from lib.evaluation import answer_tables, likelihood_tables
+from lib.evaluation.pass_rate_tables import pass_rate_table
 from lib.evaluation.records import frame
-from lib.evaluation.weighted_pass_rates import pass_rate_table, scored_draws
+from lib.evaluation.weighted_pass_rates import scored_draws
 from lib.profiles import SAMPLING_CONDITIONS
 
 CONDITIONS = {
@@ -103,7 +104,7 @@ def main() -> None:
         "summarise": lambda: answer_tables.summarise(single),
         "graders": lambda: answer_tables.graders(single),
         "by limit": lambda: answer_tables.by_limit(single, LIMITS),
-        "likelihoods": lambda: answer_tables.nat_table(evidence["scores"]),
+        "likelihoods": lambda: likelihood_tables.nat_table(evidence["scores"]),
         "pass rates": lambda: pass_rate_table(
             evidence["draws"], [SAMPLING_CONDITIONS[::-1]]
         ),

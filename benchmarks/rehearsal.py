@@ -31,7 +31,7 @@ from measuring import keep_beside
 from stand_in_hub import MODELS, StandInHub
 
 from lib.__main__ import main as command_line
-from lib.evaluation import log_likelihood
+from lib.evaluation import score_run
 from lib.files.atomic import json_lines
 from lib.models import loading, memory
 from lib.paths import RESULTS
@@ -94,7 +94,7 @@ def watched(record: Path, free: float, killed_in: int, arguments: list[str]) -> 
     The process is killed in batch number `killed_in`, counted from 1.
     """
     times: list[float] = []
-    check, score = loading.check_attention, log_likelihood.log_likelihoods
+    check, score = loading.check_attention, score_run.log_likelihoods
 
     def timed(function: Callable, *inputs: Any) -> Any:
         start = time.process_time()
@@ -113,7 +113,7 @@ def watched(record: Path, free: float, killed_in: int, arguments: list[str]) -> 
     ).start()
     memory.free_memory = lambda *_: int(free * GB)
     loading.check_attention = functools.partial(timed, check)
-    log_likelihood.log_likelihoods = timed_score
+    score_run.log_likelihoods = timed_score
     return command_line(arguments)
 
 

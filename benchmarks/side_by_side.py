@@ -28,7 +28,7 @@ from measuring import ROOT, in_turns, keep
 
 import lib
 from lib.attention.received import received_attention
-from lib.evaluation.log_likelihood import score_rows
+from lib.evaluation.score_run import score_rows
 from lib.generation.cache import SlotCache
 from lib.generation.transformers import _Batch, choose
 from lib.generation.writer import Request, Sampling, engine_class

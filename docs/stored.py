@@ -25,7 +25,7 @@ from lib.claims.verdicts import (
     verdicts_on,
 )
 from lib.errors import InputError
-from lib.evaluation import ablation_tables, answer_tables
+from lib.evaluation import answer_tables, likelihood_tables
 from lib.evaluation.profile_parts import parts_of_profile
 from lib.figures.tables import intervals_of
 from lib.files.atomic import read_yaml
@@ -233,7 +233,7 @@ def changes_without_reasoning() -> list[SimpleNamespace]:
     """
     of_answers = scores()[scores().target == "answer"]
     collected = []
-    for model, table in answer_tables.nat_table(of_answers).groupby("model"):
+    for model, table in likelihood_tables.nat_table(of_answers).groupby("model"):
         changes = {row.condition: row for row in as_rows(table)}
         effects = {
             name: changes[condition].effect
@@ -252,7 +252,7 @@ def solutions(treatment: str, reference: str) -> list[SimpleNamespace]:
     reference_first = of_solutions.sort_values(
         "condition", key=lambda names: names != reference, kind="stable"
     )
-    table = answer_tables.nat_table(reference_first)
+    table = likelihood_tables.nat_table(reference_first)
     table = table.rename(columns={"effect": "estimate"})
     changed = {row.model: row for row in as_rows(table) if row.condition == treatment}
     return [changed[model] for model in models_of(about("dilution"))]
@@ -266,7 +266,7 @@ def contrast(treatment: str, reference: str) -> list[SimpleNamespace]:
     """
     ablations = evaluation.scores(load_profile("families"), "ablations")
     pairs = {treatment: (treatment, reference)}
-    table = ablation_tables.contrast_table(ablations, pairs)
+    table = likelihood_tables.contrast_table(ablations, pairs)
     changed = {row.model: row for row in as_rows(table)}
     models = models_of(about("dilution"))
     return [changed[model] for model in models if model in changed]

@@ -144,10 +144,10 @@ def evaluate(options: EvaluateOptions, accuracy: Accuracy) -> None:
     check_accuracy(accuracy, Filler())
     # Imported only now, because torch takes long to import and the checks above do not
     # need it.
-    from lib.evaluation import answer_tables, run
+    from lib.evaluation import answer_run, answer_tables
     from lib.figures.tables import show
 
-    answers = run.evaluate(accuracy, Filler(), options.seed, options.out, shard)
+    answers = answer_run.evaluate(accuracy, Filler(), options.seed, options.out, shard)
     table = answer_tables.summarise(answers)
     if len(table):
         print(show(table, answer_tables.shown_columns(table), digits=1))
@@ -166,10 +166,10 @@ def _shard(text: str) -> tuple[int, int]:
 def likelihood(options: LikelihoodOptions, likelihood: Likelihood) -> None:
     """Score reference solutions, or sampled answers, under several conditions."""
     # Imported only now, so that the help and errors in options need not wait for torch.
-    from lib.evaluation.answer_tables import nat_table
-    from lib.evaluation.sample_scores import score_draws
-    from lib.evaluation.solution_scores import score_solutions
-    from lib.evaluation.weighted_pass_rates import pass_rate_table
+    from lib.evaluation.likelihood_tables import nat_table
+    from lib.evaluation.pass_rate_tables import pass_rate_table
+    from lib.evaluation.reference_solution_scores import score_solutions
+    from lib.evaluation.sampled_answer_scores import score_draws
     from lib.figures.tables import show
 
     if options.answers is None:

@@ -27,8 +27,9 @@ import pandas as pd
 
 from lib.errors import InputError
 from lib.evaluation.answer_tables import mean_and_bounds
+from lib.evaluation.pass_rate_tables import pass_rate_table
 from lib.evaluation.records import SCORES
-from lib.evaluation.weighted_pass_rates import pass_rate_table, scored_draws
+from lib.evaluation.weighted_pass_rates import scored_draws
 from studies.keeping import RESULTS, keep, kept_draws, rows_of_runs
 from studies.weights import SHORTER
 

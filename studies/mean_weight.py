@@ -24,15 +24,11 @@ import numpy as np
 import pandas as pd
 
 from lib import evaluation
+from lib.evaluation.pass_rate_tables import SLOPE_INTERVAL, slope_of_draws
 from lib.evaluation.records import DRAW_SCORE_FIELDS, shared_settings
-from lib.evaluation.sample_scores import draws_wanted
-from lib.evaluation.solution_scores import plain_rows, score_models
-from lib.evaluation.weighted_pass_rates import (
-    SLOPE_INTERVAL,
-    is_mixed,
-    scored_draws,
-    slope_of_draws,
-)
+from lib.evaluation.sampled_answer_scores import draws_wanted
+from lib.evaluation.score_run import plain_rows, score_models
+from lib.evaluation.weighted_pass_rates import is_mixed, scored_draws
 from lib.profiles import SAMPLING_CONDITIONS, Profile, load_profile
 from lib.prompts.problems import load_problems
 from lib.statistics.importance_weighting import log_weights

@@ -55,6 +55,7 @@ import numpy as np
 import pandas as pd
 
 from lib.errors import InputError
+from lib.evaluation.pass_rate_tables import SAMPLED_PAIR
 from lib.evaluation.records import (
     COMPLETIONS,
     DRAW_SCORE_FIELDS,
@@ -62,10 +63,9 @@ from lib.evaluation.records import (
     base_settings,
     frame,
 )
-from lib.evaluation.sample_scores import draws_wanted
-from lib.evaluation.solution_scores import plain_rows, score_models
+from lib.evaluation.sampled_answer_scores import draws_wanted
+from lib.evaluation.score_run import plain_rows, score_models
 from lib.evaluation.weighted_pass_rates import (
-    SAMPLED_PAIR,
     is_mixed,
     observed_differences,
     scored_draws,

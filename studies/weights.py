@@ -15,7 +15,8 @@ problems before the last look at the growing data, and for those after it.
 import pandas as pd
 
 from lib import evaluation
-from lib.evaluation.weighted_pass_rates import pass_rate_table, scored_draws
+from lib.evaluation.pass_rate_tables import pass_rate_table
+from lib.evaluation.weighted_pass_rates import scored_draws
 from lib.profiles import load_profile
 from lib.prompts.problem import Problem
 from lib.prompts.sampling import sampling_order

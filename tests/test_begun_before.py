@@ -15,7 +15,7 @@ import xarray as xr
 from hand_written import keep, record
 
 from lib import evaluation, paths
-from lib.evaluation import run, solution_scores
+from lib.evaluation import answer_run, score_run
 from lib.files.atomic import write_json
 from lib.generation.writer import Completion
 from lib.measurement import networks
@@ -108,7 +108,7 @@ def test_a_missing_answer_is_generated_and_the_others_are_found(begun, monkeypat
         for key in missing:
             yield Completion(key, "It is 4.", "stop", 9, 4)
 
-    monkeypatch.setattr(run, "_completed", completed)
+    monkeypatch.setattr(answer_run, "_completed", completed)
     answers = evaluation.answers(begun)
     stored = WRITTEN["parts"]["main"]["rows"]
     assert generated == [stored[-1]["key"]]
@@ -120,8 +120,8 @@ def test_scores_draws_and_measurements_are_found_and_nothing_is_computed(
     begun, monkeypatch
 ):
     for module, name in (
-        (run, "_completed"),
-        (solution_scores, "_rows_by_weights"),
+        (answer_run, "_completed"),
+        (score_run, "_rows_by_weights"),
         (networks, "run_step"),
     ):
         monkeypatch.setattr(module, name, Mock(side_effect=AssertionError))

@@ -49,7 +49,7 @@ def begin(tiny_checkpoint, monkeypatch):
     """
     # Each process is forked from a server that has imported everything, to start fast.
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["lib.evaluation.run"])
+    context.set_forkserver_preload(["lib.evaluation.answer_run"])
     # The model is so tiny that more threads would only wait for each other.
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
 

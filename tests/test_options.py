@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from lib import reproduce
 from lib.__main__ import main
 from lib.errors import InputError
-from lib.evaluation import run, sample_scores, solution_scores
+from lib.evaluation import answer_run, reference_solution_scores, sampled_answer_scores
 from lib.profiles import Profile, load_profile, profile_with_overrides
 from lib.prompts.conditions import Filler
 
@@ -75,9 +75,9 @@ SHORT = {
 }
 # The functions that the commands call with the typed settings.
 RUNS = [
-    (run, "evaluate"),
-    (solution_scores, "score_solutions"),
-    (sample_scores, "score_draws"),
+    (answer_run, "evaluate"),
+    (reference_solution_scores, "score_solutions"),
+    (sampled_answer_scores, "score_draws"),
     (reproduce, "reproduce"),
 ]
 # Options without a row: one of every command, and one that changes all settings.
@@ -121,8 +121,8 @@ def settings_of(monkeypatch):
         "lib.__main__.check",
         "lib.__main__.check_accuracy",
         "lib.evaluation.answer_tables.summarise",
-        "lib.evaluation.weighted_pass_rates.pass_rate_table",
-        "lib.evaluation.answer_tables.nat_table",
+        "lib.evaluation.pass_rate_tables.pass_rate_table",
+        "lib.evaluation.likelihood_tables.nat_table",
         "lib.figures.tables.show",
     ):
         monkeypatch.setattr(function, lambda *given, **options: pd.DataFrame())

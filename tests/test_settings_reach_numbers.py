@@ -24,10 +24,10 @@ from safetensors.torch import load_file, save_file
 
 from lib import evaluation, paths
 from lib.errors import Settings
-from lib.evaluation import sample_scores
+from lib.evaluation import sampled_answer_scores
 from lib.evaluation.planned_completions import completions_wanted
 from lib.evaluation.records import shared_settings
-from lib.evaluation.solution_scores import texts_wanted
+from lib.evaluation.reference_solution_scores import texts_wanted
 from lib.measurement.run import measure
 from lib.measurement.stored_measurements import settings_of
 from lib.models.loading import load_without_weights
@@ -273,7 +273,9 @@ def numbers(profile, section, results):
         if section == "draws":
             # A random model gives only wrong answers, which would not be scored.
             patch.setattr(
-                sample_scores, "is_mixed", lambda rows: pd.Series(True, rows.index)
+                sampled_answer_scores,
+                "is_mixed",
+                lambda rows: pd.Series(True, rows.index),
             )
             return evaluation.draws(profile)
         part = "main" if section == "answers" else section

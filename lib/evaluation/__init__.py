@@ -11,24 +11,33 @@ main, fillers or likelihood. A *draw* is an answer sampled to be weighted.
 
 Answers:
 
-    run                  complete and grade the answers that a folder lacks: `evaluate`
-    engine_choice        the engine that generates answers if the settings say auto
-    planned_completions  every completion of a run, with its key and common fields
-    records              settings that decide a run's numbers; the fields of its rows
+    answer_run                 complete and grade the answers that a folder lacks:
+                               `evaluate`
+    engine_choice              the engine that generates answers if the settings say
+                               auto
+    planned_completions        every completion of a run, with its key and common fields
+    records                    settings that decide a run's numbers; the fields of its
+                               rows
 
 Scores, which are log-likelihoods of given texts:
 
-    solution_scores      of reference solutions and gold answers: `score_solutions`
-    sample_scores        of draws, whose importance weights need them: `score_draws`
-    log_likelihood       log p of texts in batches, teacher-forced
-    next_token_entropy   with each score, the entropy of the next token
+    score_run                  score the texts whose scores a folder lacks
+    reference_solution_scores  of reference solutions and gold answers:
+                               `score_solutions`
+    sampled_answer_scores      of draws, whose importance weights need them:
+                               `score_draws`
+    log_likelihood             log p of texts in a batch, teacher-forced
+    next_token_entropy         with each score, the entropy of the next token
 
 Tables:
 
-    answer_tables        accuracy, effects, graders and log-likelihoods
-    pass_at_k_tables     pass@k and diversity of several samples per problem
-    ablation_tables      changes when layers or tokens do not see the insertion
-    weighted_pass_rates  importance-weighted accuracy from sampled answers with scores
+    answer_tables              accuracy, effects, graders and token limits
+    pass_at_k_tables           pass@k and diversity of several samples per problem
+    likelihood_tables          changes of log-likelihood and next-token entropy, also
+                               when layers or tokens do not see the insertion
+    weighted_pass_rates        importance-weighted differences in accuracy, from
+                               sampled answers with scores
+    pass_rate_tables           these differences with the diagnostics of their weights
 """
 
 import lazy_loader

@@ -1,11 +1,10 @@
-"""Tabulate answers and likelihoods: accuracy in %, the effect of each condition in
-percentage points, graders, token limits, and log-likelihoods of solutions.
+"""Tabulate answers: accuracy in %, the effect of each condition in percentage points,
+graders and token limits.
 
 `answers` is the table of one part (`lib.evaluation.answers`), with a row per completion
-and the column `right`; `scores` is that of `lib.evaluation.scores`. An effect is the
-difference to the condition `none` on the same problems. All intervals are 95 %
-confidence intervals over problems (`lib.statistics`). `pass_at_k_tables` has the tables
-of several samples.
+and the column `right`. An effect is the difference to the condition `none` on the same
+problems. All intervals are 95 % confidence intervals over problems (`lib.statistics`).
+`pass_at_k_tables` has the tables of several samples.
 """
 
 from collections.abc import Iterator, Sequence
@@ -42,7 +41,6 @@ EFFECT_INTERVAL = ["effect", "effect_low", "effect_high"]
 EFFECT_COLUMNS = [*EFFECT_INTERVAL, "p_value", "only_none", "only_this"]
 PAIRED_COLUMNS = [*EFFECT_COLUMNS, "p_holm"]
 LENGTH_INTERVAL = ["tokens", "tokens_low", "tokens_high"]
-NAT_COLUMNS = ["target", "model", "condition", "n", "nats", *EFFECT_INTERVAL]
 SHOWN_COLUMNS = [  # printed by commands
     *GROUP_COLUMNS,
     "n",
@@ -290,28 +288,3 @@ def by_limit(answers: pd.DataFrame, limits: Sequence[int]) -> pd.DataFrame:
             row |= table[EFFECT_COLUMNS].to_dict("index")["mless"]
             rows.append(row | change_of_length(cut))
     return pd.DataFrame(rows)
-
-
-def nat_table(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean log-likelihood and its change under each condition, in nats, in a
-    row per target (solution, answer or draw), model and condition.
-
-    The effect is the mean difference per problem to `none`, or to the first condition
-    if `none` was not scored. n is the number of problems scored under both; there is no
-    row if it is 0.
-    """
-    rows = []
-    for target, of_target in scores.groupby("target", sort=False):
-        first_of: dict[str, pd.Series] = {}  # by model
-        for (model, condition), group in answer_groups(of_target).items():
-            # The mean over a problem's answers, if there are several.
-            by_problem = group.groupby("problem_id")["nats"].mean()
-            first = first_of.setdefault(model, by_problem)
-            differences = (by_problem - first).dropna()
-            if differences.empty:
-                continue
-            row = {"target": target, "model": model, "condition": condition}
-            row["n"] = len(differences)
-            row["nats"] = by_problem.mean()
-            rows.append(row | mean_and_bounds(EFFECT_INTERVAL, differences, "mean"))
-    return pd.DataFrame(rows, columns=NAT_COLUMNS)

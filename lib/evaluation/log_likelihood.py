@@ -6,29 +6,20 @@ A text with its prompt is a `TextToScore`, and its log-likelihood a *score*.
 """
 
 import contextlib
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
 
 from lib.arm.redistribution import installed
 from lib.attention.custom_attention import hiding
-from lib.errors import InputError
-from lib.evaluation.planned_completions import arm_of, common_fields, key_parts
-from lib.evaluation.records import SCORE_FIELDS
-from lib.files.atomic import settings_key
+from lib.evaluation.planned_completions import arm_of
 from lib.generation.cache import prefill, raise_if_nan
-from lib.generation.writer import processor_name
 from lib.models.loading import Loaded
-from lib.prompts.batches import in_batches
 from lib.prompts.building import Prompt
 from lib.prompts.conditions import Condition
 from lib.prompts.problem import Problem
 
-# So many problems are scored under all conditions before the next ones, so that an
-# interrupted run is a complete, smaller sample. Texts are given in the order of their
-# problems for this.
-PROBLEMS_OF_A_CHUNK = 32
 # Padded tokens per forward pass, by kind of device. With a vocabulary of 150,000, their
 # logits take at most 1.2 GB on a CPU and 10 GB on a GPU, where fewer forward passes
 # matter more than memory.
@@ -61,101 +52,9 @@ class TextToScore:
         return self.draw.get("temperature", 1.0)
 
 
-Texts = dict[str, TextToScore]  # by the keys of their scores, see `score_key`
-
-
-def score_key(loaded: Loaded, text: TextToScore) -> str:
-    """Return the key of a text's score, a digest of everything that the score depends
-    on: model, prompt, condition and text.
-    """
-    parts = key_parts(loaded, text.problem, text.condition, text.prompt)
-    parts["lead"] = text.lead
-    parts["text"] = text.text
-    if text.draw:
-        parts["temperature"] = text.temperature
-        parts["answer"] = text.draw["answer"]
-    return settings_key(**parts)
-
-
-def require_scorable(loaded: Loaded, text: TextToScore) -> None:
-    """Raise InputError if a text does not fit into the context after its prompt, or if
-    the model lacks a condition's layer.
-    """
-    if text.condition.deepest > loaded.layers:
-        raise InputError(
-            f"{text.condition}: {loaded.name} has layers 1 to {loaded.layers}"
-        )
-    inserted = text.prompt.spans["inserted"]
-    if inserted.stop - inserted.start >= loaded.context:
-        raise InputError(
-            f"{text.condition}: {loaded.name} has room for {loaded.context} tokens:"
-            " insert fewer"
-        )
-    length = len(text.ids)
-    if length > loaded.context:
-        raise InputError(
-            f"problem {text.problem.id}: prompt and {text.target} are {length} tokens,"
-            f" {loaded.name} has room for {loaded.context}: leave this problem out"
-        )
-
-
-def score_rows(
-    loaded: Loaded, texts: Mapping[str, TextToScore]
-) -> Generator[dict, None, None]:
-    """Yield the row of scores.jsonl of each text.
-
-    texts: by key; those with the same target and condition must have the same
-    temperature, because they share forward passes. If they are in the order of their
-    problems, rows come chunk by chunk (see PROBLEMS_OF_A_CHUNK) and condition by
-    condition. Texts of similar length share a forward pass.
-    """
-    for keys in grouped_keys(texts, PROBLEMS_OF_A_CHUNK):
-        lengths = [len(texts[key].ids) for key in keys]
-
-        def score(indices: list[int], keys: list[str] = keys) -> list[float]:
-            batch = {keys[index]: texts[keys[index]] for index in indices}
-            return log_likelihoods(loaded, batch)
-
-        limit = tokens_per_pass(loaded)
-        for indices, values in in_batches(lengths, score, tokens=limit):
-            for index, nats in zip(indices, values, strict=True):
-                key = keys[index]
-                yield score_row(loaded, key, texts[key], nats)
-
-
 def tokens_per_pass(loaded: Loaded) -> int:
     """Return the maximum number of padded tokens per forward pass on its device."""
     return SCORED_TOKENS[loaded.device.partition(":")[0]]
-
-
-def grouped_keys(
-    texts: Mapping[str, TextToScore], problems_of_a_chunk: int
-) -> Iterable[list[str]]:
-    """Return lists of keys, each of the texts with the same target and condition in a
-    chunk of problems, ordered by their first texts. Temperatures are not compared.
-    """
-    problems = dict.fromkeys(text.problem.id for text in texts.values())
-    numbers = {name: number for number, name in enumerate(problems)}
-    groups: dict[tuple, list[str]] = {}
-    for key, text in texts.items():
-        chunk = numbers[text.problem.id] // problems_of_a_chunk
-        group = (chunk, text.target, text.condition)
-        groups.setdefault(group, []).append(key)
-    return groups.values()
-
-
-def score_row(loaded: Loaded, key: str, text: TextToScore, nats: float) -> dict:
-    """Return the row of scores.jsonl with a text's log-likelihood `nats`: SCORE_FIELDS,
-    or DRAW_SCORE_FIELDS for a draw, in their order.
-    """
-    row = common_fields(loaded, text.problem, text.condition)
-    row["processor"] = processor_name(loaded.device)
-    row["key"] = key
-    row["target"] = text.target
-    row["prompt_tokens"] = len(text.prompt)
-    row["tokens"] = len(text.text)
-    row["nats"] = round(nats, 4)
-    return {name: row[name] for name in SCORE_FIELDS} | text.draw
 
 
 @torch.inference_mode()

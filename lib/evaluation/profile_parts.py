@@ -155,7 +155,7 @@ class Part:
         return settings
 
     def _compute_missing(self) -> pd.DataFrame:
-        from lib.evaluation.run import evaluate
+        from lib.evaluation.answer_run import evaluate
 
         made = evaluate(
             self.section,
@@ -219,7 +219,7 @@ class LikelihoodPart(Part):
         return pd.DataFrame(rows, columns=score_fields(self.section))
 
     def _compute_missing(self) -> pd.DataFrame:
-        from lib.evaluation.solution_scores import score_solutions
+        from lib.evaluation.reference_solution_scores import score_solutions
 
         return score_solutions(
             self.section,
@@ -254,7 +254,7 @@ class DrawScoresPart(LikelihoodPart):
         drawn = self.draws.complete()
         if self.draws.uses_shipped() and self.uses_shipped():
             return scored_draws(drawn, self.stored())
-        from lib.evaluation.sample_scores import score_draws
+        from lib.evaluation.sampled_answer_scores import score_draws
 
         scoring = self.section.scoring_settings
         return score_draws(

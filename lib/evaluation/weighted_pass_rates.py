@@ -19,31 +19,25 @@ A problem is *mixed* if it has both right and wrong answers. The other problems
 contribute a difference of 0, so their answers need no log-likelihoods.
 
     draws = scored_draws(answers, scores)  # one row per answer
-    table = pass_rate_table(draws, [("mless", "none")])  # in points, per model
+    differences = weighted_differences(draws, "mless", "none")  # points by problem
 
 Importance weighting is more precise than comparing the halves as long as both
 conditions give the answers similar likelihoods, and never much less precise. A
 condition under which no answer was sampled may have a few large weights. If the
 effective sample size of a pair with such a condition is too small, no weighted estimate
-is reported. `pass_rate_table` has the diagnostics.
+is reported. `lib.evaluation.pass_rate_tables` has the diagnostics.
 """
 
 from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
 
 from lib.errors import InputError
-from lib.evaluation.answer_tables import mean_and_bounds
 from lib.profiles import SAMPLING_CONDITIONS
 from lib.statistics import importance_weighting
 from lib.statistics.importance_weighting import MIN_MIXED_PROBLEMS
-from lib.statistics.intervals import POINTS, interval
+from lib.statistics.intervals import POINTS
 
-# The treatment and the reference under both of which answers are sampled, so that their
-# pass rates can also be compared without weights. SAMPLING_CONDITIONS has the reverse
-# order.
-SAMPLED_PAIR = ("mless", "none")
 # The smallest accepted effective sample size, as a share of the answers to mixed
 # problems, under either condition of a pair if one of the two sampled none of them.
 # Weights under the sampled conditions are at most 2 and average 1, so that they have
@@ -54,25 +48,6 @@ SAMPLED_PAIR = ("mless", "none")
 # 81 % with these ratios and 97 % with normal ones.
 MIN_EFFECTIVE_SHARE = 0.5
 DRAW_FIELDS = ["model", "problem_id", "drawn_under", "sample", "right", "finish_reason"]
-POINTS_INTERVAL = ["points", "low", "high"]
-OBSERVED_INTERVAL = ["observed", "observed_low", "observed_high"]
-SLOPE_INTERVAL = ["slope", "slope_low", "slope_high"]
-PASS_RATE_COLUMNS = [
-    "model",
-    "treatment",
-    "reference",
-    *POINTS_INTERVAL,
-    "n",
-    "mixed_problems",
-    "mixed_answers",
-    "effective_sample_size",
-    "largest_weight",
-    "log_ratio_sd",
-    *OBSERVED_INTERVAL,
-    *SLOPE_INTERVAL,
-    "cut_none",
-    "cut_mless",
-]
 
 
 def scored_draws(answers: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
@@ -113,7 +88,7 @@ def checked_weighted_differences(
     sample size under either is below MIN_EFFECTIVE_SHARE of the answers to mixed
     problems.
     """
-    draws = _balanced(draws)
+    draws = balanced_draws(draws)
     if draws.empty:
         raise InputError(
             "no problem has equally many answers of both halves, at least two of each:"
@@ -121,14 +96,14 @@ def checked_weighted_differences(
         )
     mixed = draws[is_mixed(draws)]
     _require_log_likelihoods(mixed, [treatment, reference])
-    log_weights = _log_weights(mixed, treatment, reference)
+    log_weights = log_weights_of_pair(mixed, treatment, reference)
     mixed_problems = draws["problem_id"][log_weights.index].nunique()
     if mixed_problems < MIN_MIXED_PROBLEMS:
         raise InputError(
             f"{mixed_problems} problems have both right and wrong answers: an interval"
             f" needs {MIN_MIXED_PROBLEMS}, so answer more problems"
         )
-    if _is_too_uneven(log_weights):
+    if is_too_uneven(log_weights):
         effective = importance_weighting.effective_sample_size(log_weights.to_numpy())
         raise InputError(
             f"the importance weights for {treatment} minus {reference} are too uneven:"
@@ -164,7 +139,7 @@ def weighted_differences(
     shares = importance_weighting.differences(
         mixed["right"].to_numpy(dtype=float),
         # `differences` are second minus first, so the reference comes first.
-        _log_weights(mixed, reference, treatment).to_numpy(),
+        log_weights_of_pair(mixed, reference, treatment).to_numpy(),
         mixed["drawn_under"].eq("mless").to_numpy(dtype=int),
         problem,
     )
@@ -182,79 +157,7 @@ def observed_differences(draws: pd.DataFrame) -> pd.Series:
     return POINTS * (rates["mless"] - rates["none"])
 
 
-def pass_rate_table(
-    draws: pd.DataFrame, pairs: Sequence[tuple[str, str]]
-) -> pd.DataFrame:
-    """Return the weighted differences in pass rate with their diagnostics.
-
-    The table has one row of PASS_RATE_COLUMNS per model and pair (treatment,
-    reference), unless an answer to a mixed problem has no log-likelihood under one of
-    the pair, none or mless.
-
-    - points: mean of `weighted_differences`; NaN if a condition of the pair sampled
-      nothing and effective_sample_size is below MIN_EFFECTIVE_SHARE of mixed_answers.
-      Its interval is NaN if fewer problems are mixed than an interval needs
-    - n, mixed_problems: number of problems, and of those that are mixed
-    - mixed_answers: number of answers to the mixed problems
-    - effective_sample_size: Kish's, (sum of weights)² / (sum of squared weights), of
-      these answers, under the condition for which it is smaller
-    - largest_weight: of one of these answers, under either condition
-    - log_ratio_sd: standard deviation of the log-likelihood ratio, in nats
-    - observed: mean of `observed_differences`; for SAMPLED_PAIR only
-    - slope: `slope_of_draws`
-    - cut_none, cut_mless: % of each half's answers cut off by the token limit
-    """
-    rows = []
-    for model, of_model in draws.groupby("model", sort=False):
-        balanced = _balanced(of_model)
-        if balanced.empty:
-            continue
-        mixed = balanced[is_mixed(balanced)]
-        diagnostics = _diagnostics(balanced)
-        for treatment, reference in pairs:
-            log_weights = _log_weights(mixed, treatment, reference)
-            if log_weights.notna().all(axis=None):
-                row = {"model": model, "treatment": treatment, "reference": reference}
-                estimates = _estimates(balanced, log_weights, treatment, reference)
-                rows.append(row | diagnostics | estimates)
-    return pd.DataFrame(rows, columns=PASS_RATE_COLUMNS)
-
-
-def _diagnostics(draws: pd.DataFrame) -> dict[str, object]:
-    """Return the columns of `pass_rate_table` that are the same for every pair."""
-    mixed = draws[is_mixed(draws)]
-    row: dict[str, object] = {"n": draws["problem_id"].nunique()}
-    row["mixed_problems"] = mixed["problem_id"].nunique()
-    row["mixed_answers"] = len(mixed)
-    row |= zip(SLOPE_INTERVAL, slope_of_draws(draws), strict=True)
-    is_cut = draws["finish_reason"] == "length"
-    for half, share in is_cut.groupby(draws["drawn_under"]).mean().items():
-        row[f"cut_{half}"] = POINTS * share
-    return row
-
-
-def _estimates(
-    draws: pd.DataFrame, log_weights: pd.DataFrame, treatment: str, reference: str
-) -> dict[str, object]:
-    """Return the columns of `pass_rate_table` that depend on the pair."""
-    effective = importance_weighting.effective_sample_size(log_weights.to_numpy())
-    largest = np.exp(log_weights.to_numpy().max(initial=-np.inf))
-    log_ratio_sd = (log_weights[treatment] - log_weights[reference]).std()
-    row: dict[str, object] = {"effective_sample_size": effective}
-    row["largest_weight"] = float(largest)
-    row["log_ratio_sd"] = float(np.nan_to_num(log_ratio_sd))
-    if not _is_too_uneven(log_weights):
-        points = weighted_differences(draws, treatment, reference)
-        row |= mean_and_bounds(POINTS_INTERVAL, points, "mean")
-        mixed = draws[is_mixed(draws)]
-        if mixed["problem_id"].nunique() < MIN_MIXED_PROBLEMS:
-            row |= dict.fromkeys(POINTS_INTERVAL[1:], np.nan)
-    if (treatment, reference) == SAMPLED_PAIR:
-        row |= mean_and_bounds(OBSERVED_INTERVAL, observed_differences(draws), "mean")
-    return row
-
-
-def _is_too_uneven(log_weights: pd.DataFrame) -> bool:
+def is_too_uneven(log_weights: pd.DataFrame) -> bool:
     """Return whether one of two conditions sampled no answer, and the effective sample
     size under either is below MIN_EFFECTIVE_SHARE of the answers.
 
@@ -267,32 +170,7 @@ def _is_too_uneven(log_weights: pd.DataFrame) -> bool:
     return effective < MIN_EFFECTIVE_SHARE * len(log_weights)
 
 
-def slope_of_draws(draws: pd.DataFrame) -> tuple[float, float, float]:
-    """Return the calibration slope of the log-likelihood ratio, and both ends of its
-    95 % interval.
-
-    This is the slope of a logistic regression, over all scored answers, of the half
-    that an answer belongs to on log p_mless - log p_none. Given an answer, the
-    probability that it was sampled under mless is p_mless / (p_none + p_mless). So the
-    slope is 1 if answers were sampled with the likelihoods that they are scored with,
-    as the weights assume. The interval is clustered by problem. All three are NaN if a
-    half has no scored answer, if too few problems are scored, or if the ratio separates
-    the halves perfectly, because the slope is then infinite.
-    """
-    nats = draws.reindex(columns=list(SAMPLING_CONDITIONS))
-    log_ratio = (nats["mless"] - nats["none"]).to_numpy()
-    is_scored = ~np.isnan(log_ratio)
-    scored = draws[is_scored]
-    under_mless = scored["drawn_under"].eq("mless").to_numpy()
-    slopes = importance_weighting.slope_values(log_ratio[is_scored], under_mless)
-    min_problems = importance_weighting.MIN_PROBLEMS
-    if np.isnan(slopes).any() or scored["problem_id"].nunique() < min_problems:
-        return np.nan, np.nan, np.nan
-    mean = interval(slopes, scored["problem_id"])
-    return mean.estimate, mean.low, mean.high
-
-
-def _balanced(draws: pd.DataFrame) -> pd.DataFrame:
+def balanced_draws(draws: pd.DataFrame) -> pd.DataFrame:
     """Return the answers to problems with equally many answers, two or more, in both
     halves. The weights assume that p_mix is an even mixture.
     """
@@ -305,7 +183,7 @@ def _balanced(draws: pd.DataFrame) -> pd.DataFrame:
     return draws[draws["problem_id"].map(has_enough)]
 
 
-def _log_weights(draws: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
+def log_weights_of_pair(draws: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
     """Return the log importance weights log(p / p_mix) of each answer under two
     conditions, a column each; NaN if a log-likelihood is missing.
     """

@@ -5,7 +5,6 @@ notebooks check all of the tables once more.
 import numpy as np
 import pandas as pd
 import pytest
-from evidence import scores
 from hand_written import record, run, sampled
 
 from lib.evaluation import answer_tables
@@ -192,12 +191,3 @@ def test_an_answer_longer_than_a_limit_counts_as_truncated_and_wrong():
     assert (short["ended"], short["tokens"]) == (1, 10)
     assert (long["none"], long["mless"], long["cut_none"]) == (100, 100, 0)
     assert (long["ended"], long["tokens"]) == (3, 20)
-
-
-def test_log_likelihoods_are_compared_with_none_within_each_target():
-    answers = scores(20, mless=5).assign(target="answer")
-    table = answer_tables.nat_table(pd.concat([scores(30, mless=2), answers]))
-    assert table.target.tolist() == ["solution"] * 2 + ["answer"] * 2
-    assert table.n.tolist() == [30] * 2 + [20] * 2
-    assert table.effect.tolist() == pytest.approx([0, 2, 0, 5])
-    assert table.nats.tolist() == pytest.approx([-185.5, -183.5, -190.5, -185.5])

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from lib import evaluation, paths
-from lib.evaluation.log_likelihood import score_key
 from lib.evaluation.planned_completions import arm_of, completions_wanted
-from lib.evaluation.solution_scores import texts_wanted
+from lib.evaluation.reference_solution_scores import texts_wanted
+from lib.evaluation.score_run import score_key
 from lib.files.store import read
 from lib.models.loading import Loaded, load_without_weights
 from lib.models.names import resolve

@@ -9,13 +9,12 @@ import pandas as pd
 import pytest
 
 from lib.errors import InputError
+from lib.evaluation.pass_rate_tables import pass_rate_table, slope_of_draws
 from lib.evaluation.weighted_pass_rates import (
     checked_weighted_differences,
     is_mixed,
     observed_differences,
-    pass_rate_table,
     scored_draws,
-    slope_of_draws,
     weighted_differences,
 )
 

@@ -8,7 +8,7 @@ import pytest
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from lib.errors import InputError
-from lib.evaluation.run import ELICITATION
+from lib.evaluation.answer_run import ELICITATION
 from lib.generation.writer import Request, Sampling, engine_class
 from lib.grading import grade
 

@@ -15,7 +15,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from lib.arm.settings import Arm
-from lib.evaluation.run import ELICITATION
+from lib.evaluation.answer_run import ELICITATION
 from lib.generation.writer import Request, Sampling, engine_class
 from lib.prompts.building import build_prompt
 from lib.prompts.problems import load_problems

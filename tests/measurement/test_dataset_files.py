@@ -19,6 +19,7 @@ from lib.measurement import (
     dataset_files,
     dataset_variables,
     networks,
+    planned_steps,
     run,
     stored_measurements,
 )
@@ -106,7 +107,7 @@ def test_every_network_is_measured_and_unmeasured_cells_are_nan(whole):
 
 
 def test_the_step_through_all_layers_skips_the_first_layers(profile):
-    (deep,) = (step for step in dataset_variables.STEPS if step.deep)
+    (deep,) = (step for step in planned_steps.STEPS if step.deep)
     problems = load_problems("embedded", 2, profile.seed)
     measured = networks.run_step(profile, *profile.attention.models, deep, problems)
     assert measured.layer.values.tolist() == [3]
@@ -199,14 +200,14 @@ def test_other_arm_settings_or_versions_invalidate_only_the_steps_that_use_them(
     (spec,) = profile.attention.models
 
     def lost():
-        after = Measurements(profile, spec).steps_by_key(dataset_variables.STEPS)
+        after = Measurements(profile, spec).steps_by_key(planned_steps.STEPS)
         return {step.measure for key, step in keys.items() if key not in after}
 
-    keys = Measurements(profile, spec).steps_by_key(dataset_variables.STEPS)
-    assert len(keys) == len(dataset_variables.STEPS)
+    keys = Measurements(profile, spec).steps_by_key(planned_steps.STEPS)
+    assert len(keys) == len(planned_steps.STEPS)
     monkeypatch.setattr(stored_measurements, "arm_for", lambda spec: Arm(c=0.3))
     assert lost() == {"activations"}
-    monkeypatch.setitem(dataset_variables.VERSIONS, "affine", 2)
+    monkeypatch.setitem(planned_steps.VERSIONS, "affine", 2)
     assert lost() == {"activations", "affine"}
 
 

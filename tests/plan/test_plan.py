@@ -15,7 +15,7 @@ from huggingface_hub import constants
 
 from lib import evaluation, paths
 from lib.__main__ import main
-from lib.evaluation import sample_scores
+from lib.evaluation import sampled_answer_scores
 from lib.measurement.run import measure
 from lib.models.names import source_with_config
 from lib.plan import as_text, downloads, make_plan, model_sizes, summary, tasks
@@ -132,7 +132,7 @@ def test_later_layers_are_planned_for_the_problems_that_reach_them(small):
 
 
 def test_scores_are_planned_for_sampled_answers_with_mixed_grades(small, monkeypatch):
-    for module in (sample_scores, tasks):
+    for module in (sampled_answer_scores, tasks):
         monkeypatch.setattr(
             module, "is_mixed", lambda answers: pd.Series(True, answers.index)
         )

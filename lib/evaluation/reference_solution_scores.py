@@ -3,37 +3,31 @@ reasoning.
 
 The same text is scored under two conditions, so the difference has no sampling noise,
 and a few hundred problems are as precise as thousands of answers are for accuracy.
-`lib.evaluation.sample_scores` scores sampled answers.
+`lib.evaluation.sampled_answer_scores` scores sampled answers.
 """
 
-import functools
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from itertools import product
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import pandas as pd
 
-from lib.evaluation.log_likelihood import (
-    Texts,
-    TextToScore,
-    require_scorable,
-    score_key,
-    score_rows,
-)
+from lib.evaluation.log_likelihood import TextToScore
 from lib.evaluation.next_token_entropy import next_token_rows
-from lib.evaluation.planned_completions import prompt_of
 from lib.evaluation.records import (
-    SCORES,
     score_fields,
     shared_settings,
-    versions,
 )
-from lib.files.store import open_store, require_same_settings
-from lib.models.loading import Loaded, load_without_weights, with_weights
+from lib.evaluation.score_run import (
+    Texts,
+    plain_rows,
+    prompts_under,
+    score_models,
+    texts_by_key,
+)
+from lib.models.loading import Loaded
 from lib.profiles import Likelihood
-from lib.prompts.building import Prompt
 from lib.prompts.conditions import Condition, Filler
 from lib.prompts.problem import Problem
 from lib.prompts.problems import solved_problems
@@ -68,57 +62,6 @@ def score_solutions(
     make = next_token_rows if settings.next_token else plain_rows
     rows = score_models(settings, folder, shared, wanted_of, make, known)
     return pd.DataFrame(rows, columns=score_fields(settings))
-
-
-def score_models(
-    settings: Likelihood,
-    folder: Path,
-    shared: dict,
-    wanted_of: Callable[[Loaded], Texts],
-    rows_of: Callable[[Loaded, Texts, Texts], Generator[dict, None, None]],
-    known: Sequence[dict] = (),
-) -> list[dict]:
-    """Score with each model the wanted texts that `folder` lacks, store each score as
-    soon as it is computed, and return the rows of all wanted texts in their order.
-
-    shared: the settings that all rows of the folder share. wanted_of(loaded): the texts
-    to score with a model, which has no weights yet. rows_of(loaded, missing, wanted):
-    yields the rows of the missing texts. Rows of `known` are copied if a wanted text
-    has their key. Weights are read only if a score is missing, and a text that raises
-    InputError leaves no new folder.
-    """
-    require_same_settings(folder, shared)
-    rows: list[dict] = []
-    for spec in settings.models:
-        loaded = load_without_weights(spec, dtype=settings.dtype, fetch=False)
-        wanted = wanted_of(loaded)
-        with open_store(folder, shared, versions(), file=SCORES) as store:
-            store.copy_missing(wanted, known)
-            make = functools.partial(_rows_by_weights, loaded, wanted, rows_of)
-            store.fill(wanted, make, loaded.name, "score")
-            scored = store.rows_of_all_shards()
-        rows += [scored[key] for key in wanted]
-    return rows
-
-
-def _rows_by_weights(
-    unloaded: Loaded,
-    wanted: Texts,
-    rows_of: Callable[[Loaded, Texts, Texts], Generator[dict, None, None]],
-    missing: Texts,
-) -> Generator[dict, None, None]:
-    """Read the weights of a model, and yield the rows of missing texts."""
-    loaded = with_weights(unloaded, offload=True)
-    yield from rows_of(loaded, missing, wanted)
-
-
-def plain_rows(
-    loaded: Loaded, missing: Texts, wanted: Texts
-) -> Generator[dict, None, None]:
-    """Yield the rows of missing texts with their log-likelihood, but without the
-    entropy of `next_token_rows`.
-    """
-    yield from score_rows(loaded, missing)
 
 
 def _with_short_solutions(
@@ -168,29 +111,6 @@ def texts_wanted(
             answer = _ids(loaded, problem.answer + "}")
             texts.append(TextToScore(*prompt, "answer", before, answer))
     return texts_by_key(loaded, texts)
-
-
-def prompts_under(
-    loaded: Loaded,
-    format: str,
-    filler: Filler,
-    problems: Iterable[Problem],
-    conditions: Iterable[Condition],
-) -> Iterator[tuple[Problem, Condition, Prompt]]:
-    """Yield each problem under each condition, with its prompt."""
-    for problem, condition in product(problems, conditions):
-        yield problem, condition, prompt_of(loaded, problem, condition, format, filler)
-
-
-def texts_by_key(loaded: Loaded, texts: Iterable[TextToScore]) -> Texts:
-    """Return texts by the keys of their scores; raise InputError for one that
-    `require_scorable` refuses.
-    """
-    wanted = {}
-    for text in texts:
-        require_scorable(loaded, text)
-        wanted[score_key(loaded, text)] = text
-    return wanted
 
 
 def _thought(loaded: Loaded, condition: Condition, solution: list[int]) -> list[int]:

@@ -1,10 +1,11 @@
-"""Tables of ablations, from hand-made scores whose changes are known."""
+"""Tables of log-likelihoods, from hand-made scores whose changes are known."""
 
+import evidence
 import pandas as pd
 import pytest
 
-from lib.evaluation import ablation_tables
-from lib.evaluation.ablation_tables import FIRST_LAYERS, OTHER_LAYERS
+from lib.evaluation import likelihood_tables
+from lib.evaluation.likelihood_tables import FIRST_LAYERS, OTHER_LAYERS
 
 
 def scores(nats, entropy=(0.0, 0.0, 0.0, None), model="m"):
@@ -27,7 +28,7 @@ def test_a_contrast_is_over_the_problems_that_have_both_conditions():
     table = scores({"none": [-9.0, -8.0, -7.0], "gap": [-10.0, -10.0]})
     first = scores({"none": [-1.0], "gap": [-2.0]}, model="n")
     other = scores({"none": [-1.0]}, model="without a gap")
-    rows = ablation_tables.contrast_table(
+    rows = likelihood_tables.contrast_table(
         pd.concat([first, table, other]),
         {"a gap": ("gap", "none"), "more": ("mless", "none")},
     )
@@ -44,11 +45,11 @@ def test_likelihoods_add_conditions_but_no_problems_to_ablations():
     more = more.assign(target="solution")
     others = more.assign(model="another")
     answers = more.assign(target="answer", condition="mless")
-    every = ablation_tables.with_likelihoods(
+    every = likelihood_tables.with_likelihoods(
         ablations, pd.concat([more, others, answers])
     )
     contrasts = {"a gap": ("gap", "none"), "layer 1": ("layer-1-only", "gap")}
-    table = ablation_tables.contrast_table(every, contrasts)
+    table = likelihood_tables.contrast_table(every, contrasts)
     assert set(every.condition) == {"none", "gap", "layer-1-only"}
     assert table[["model", "n", "change"]].values.tolist() == [
         ["m", 2, -1.25],
@@ -72,7 +73,7 @@ def test_depth_rows_are_the_conditions_that_show_all_slashes_to_some_layers():
         "dilution": [0.0, 0.0],
         "random": [0.0, 0.0],
     }
-    table = ablation_tables.depth_table(scores(nats))
+    table = likelihood_tables.depth_table(scores(nats))
     assert table["visible to"].nunique() == 2
     found = list(zip(table["visible to"], table.k, table.change, strict=True))
     assert found == [
@@ -86,8 +87,19 @@ def test_depth_rows_are_the_conditions_that_show_all_slashes_to_some_layers():
 def test_entropy_changes_have_a_row_per_window_that_some_text_reaches():
     none = scores({"none": [0.0] * 3}, entropy=(1.0, 1.0, 1.0, None))
     more = scores({"mless": [0.0] * 3}, entropy=(2.0, 1.0, 0.5, None))
-    table = ablation_tables.entropy_table(pd.concat([none, more]), ["mless"])
+    table = likelihood_tables.entropy_table(pd.concat([none, more]), ["mless"])
     assert list(table.condition) == ["mless"] * 3
     assert list(table.tokens) == ["1", "2-8", "9-32"]
     assert list(table.change) == pytest.approx([2, 0, -1])
     assert list(table.divergence) == pytest.approx([2.1, 0.2, 0.3])
+
+
+def test_log_likelihoods_are_compared_with_none_within_each_target():
+    answers = evidence.scores(20, mless=5).assign(target="answer")
+    table = likelihood_tables.nat_table(
+        pd.concat([evidence.scores(30, mless=2), answers])
+    )
+    assert table.target.tolist() == ["solution"] * 2 + ["answer"] * 2
+    assert table.n.tolist() == [30] * 2 + [20] * 2
+    assert table.effect.tolist() == pytest.approx([0, 2, 0, 5])
+    assert table.nats.tolist() == pytest.approx([-185.5, -183.5, -190.5, -185.5])

@@ -15,10 +15,10 @@ from transformers import LlamaForCausalLM
 
 from lib.__main__ import main
 from lib.errors import InputError
+from lib.evaluation.answer_run import evaluate
+from lib.evaluation.pass_rate_tables import pass_rate_table
 from lib.evaluation.records import DRAW_SCORE_FIELDS
-from lib.evaluation.run import evaluate
-from lib.evaluation.sample_scores import score_draws
-from lib.evaluation.weighted_pass_rates import pass_rate_table
+from lib.evaluation.sampled_answer_scores import score_draws
 from lib.files.atomic import write_json
 from lib.files.store import read
 from lib.models.loading import load

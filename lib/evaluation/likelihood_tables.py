@@ -1,22 +1,50 @@
-"""Tabulate how the log-likelihood of the reference solution, or the entropy of its next
-token, differs between two conditions, such as slashes visible to all layers or to some.
+"""Tabulate how log-likelihoods of texts, and the entropy of their next token, differ
+between conditions.
 
-The tables take `lib.evaluation.scores(profile, "ablations")`. They have a row per model
-and contrast (a pair of conditions): the mean difference over the problems scored under
-both, with its 95 % interval (low, high) and their number n.
+`nat_table` compares each condition with `none`, for each kind of text. The other tables
+take `lib.evaluation.scores(profile, "ablations")`, whose conditions show the slashes,
+for example, to some layers only. They have a row per model and contrast (a pair of
+conditions): the mean difference over the problems scored under both, with its 95 %
+interval (low, high) and their number n.
 """
 
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from lib.evaluation.answer_tables import mean_and_bounds
+from lib.evaluation.answer_tables import EFFECT_INTERVAL, answer_groups, mean_and_bounds
 from lib.evaluation.records import WINDOWS
 from lib.prompts.conditions import NO_LAYER, parse_condition
 
+NAT_COLUMNS = ["target", "model", "condition", "n", "nats", *EFFECT_INTERVAL]
 CHANGE_INTERVAL = ["change", "low", "high"]
 FIRST_LAYERS = "layers 1 to k see the slashes"
 OTHER_LAYERS = "the layers after k see the slashes"
+
+
+def nat_table(scores: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean log-likelihood and its change under each condition, in nats, in a
+    row per target (solution, answer or draw), model and condition.
+
+    The effect is the mean difference per problem to `none`, or to the first condition
+    if `none` was not scored. n is the number of problems scored under both; there is no
+    row if it is 0.
+    """
+    rows = []
+    for target, of_target in scores.groupby("target", sort=False):
+        first_of: dict[str, pd.Series] = {}  # by model
+        for (model, condition), group in answer_groups(of_target).items():
+            # The mean over a problem's answers, if there are several.
+            by_problem = group.groupby("problem_id")["nats"].mean()
+            first = first_of.setdefault(model, by_problem)
+            differences = (by_problem - first).dropna()
+            if differences.empty:
+                continue
+            row = {"target": target, "model": model, "condition": condition}
+            row["n"] = len(differences)
+            row["nats"] = by_problem.mean()
+            rows.append(row | mean_and_bounds(EFFECT_INTERVAL, differences, "mean"))
+    return pd.DataFrame(rows, columns=NAT_COLUMNS)
 
 
 def with_likelihoods(ablations: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:

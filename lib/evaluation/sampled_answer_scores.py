@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from lib.errors import InputError
-from lib.evaluation.log_likelihood import Texts, TextToScore
+from lib.evaluation.log_likelihood import TextToScore
 from lib.evaluation.records import (
     DRAW_SCORE_FIELDS,
     SECTION_SETTINGS,
@@ -23,7 +23,8 @@ from lib.evaluation.records import (
     base_settings,
     frame,
 )
-from lib.evaluation.solution_scores import (
+from lib.evaluation.score_run import (
+    Texts,
     plain_rows,
     prompts_under,
     score_models,

@@ -10,8 +10,8 @@ import torch
 from pandas.testing import assert_frame_equal
 
 from lib import progress
+from lib.evaluation import answer_run as module
 from lib.evaluation import engine_choice as choice
-from lib.evaluation import run as module
 from lib.evaluation.records import FIELDS
 from lib.files.store import read, read_settings
 from lib.generation.writer import Completion, Sampling

@@ -8,7 +8,7 @@ import yaml
 from hand_written import keep, record
 
 from lib import evaluation, paths
-from lib.evaluation import engine_choice, run, solution_scores
+from lib.evaluation import answer_run, engine_choice, reference_solution_scores
 from lib.evaluation.profile_parts import RECORDED_SETTINGS, parts_of_profile
 from lib.evaluation.records import shared_settings
 from lib.files.atomic import write_json
@@ -38,8 +38,8 @@ def test_missing_answers_and_scores_are_computed_with_the_profiles_settings(
         calls.append(settings)
         return pd.DataFrame({"key": ["a"]})
 
-    monkeypatch.setattr(run, "evaluate", compute)
-    monkeypatch.setattr(solution_scores, "score_solutions", compute)
+    monkeypatch.setattr(answer_run, "evaluate", compute)
+    monkeypatch.setattr(reference_solution_scores, "score_solutions", compute)
     filler = Filler(mless="!", length=7)
     likelihood = Likelihood(models=["demo"], limit=2)
     changes = {"name": "mine", "seed": 3, "filler": filler, "likelihood": likelihood}

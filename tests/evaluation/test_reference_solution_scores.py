@@ -17,9 +17,9 @@ from tokenizers.processors import TemplateProcessing
 
 from lib.arm.redistribution import installed
 from lib.errors import InputError
-from lib.evaluation import log_likelihood, next_token_entropy, solution_scores
-from lib.evaluation.log_likelihood import require_scorable
-from lib.evaluation.solution_scores import BEFORE_ANSWER, texts_wanted
+from lib.evaluation import next_token_entropy, reference_solution_scores, score_run
+from lib.evaluation.reference_solution_scores import BEFORE_ANSWER, texts_wanted
+from lib.evaluation.score_run import require_scorable
 from lib.files.store import read
 from lib.generation.writer import processor_name
 from lib.models import memory
@@ -66,7 +66,7 @@ def run(tiny, tmp_path):
         settings = {"models": [tiny.spec], "problems": str(file)} | settings
         settings = Likelihood(**settings)
         filler = filler or Filler()
-        return solution_scores.score_solutions(
+        return reference_solution_scores.score_solutions(
             settings, filler, seed, tmp_path / folder
         )
 
@@ -244,8 +244,8 @@ def test_an_interrupted_run_keeps_its_first_problems_under_all_conditions(
     run, tmp_path, monkeypatch
 ):
     forwards = Mock(side_effect=[[-1.0, -2.0], [-3.0, -4.0], KeyboardInterrupt])
-    monkeypatch.setattr(log_likelihood, "log_likelihoods", forwards)
-    monkeypatch.setattr(log_likelihood, "PROBLEMS_OF_A_CHUNK", 2)
+    monkeypatch.setattr(score_run, "log_likelihoods", forwards)
+    monkeypatch.setattr(score_run, "PROBLEMS_OF_A_CHUNK", 2)
     with pytest.raises(KeyboardInterrupt):
         run(conditions=["none", "gap"])
     rows = read(tmp_path / "out" / "scores.jsonl")
@@ -303,7 +303,7 @@ def test_no_weights_are_loaded_if_nothing_is_missing_or_the_folder_is_refused(
     run, monkeypatch
 ):
     scored = run(conditions=["none"])
-    monkeypatch.setattr(solution_scores, "with_weights", None)
+    monkeypatch.setattr(score_run, "with_weights", None)
     assert run(conditions=["none"]).equals(scored)
     with pytest.raises(InputError, match=r"with max_solution_tokens = 512, not 511:"):
         run(conditions=["none"], max_solution_tokens=511)
