@@ -32,7 +32,7 @@ from stand_in_hub import MODELS, StandInHub
 
 from lib.__main__ import main as command_line
 from lib.evaluation import score_run
-from lib.files.atomic import json_lines
+from lib.files.jsonl import json_lines
 from lib.models import loading, memory
 from lib.paths import RESULTS
 

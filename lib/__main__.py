@@ -41,7 +41,7 @@ try:
         arguments_of,
         parser_of,
     )
-    from lib.prompts.conditions import Filler
+    from lib.prompts.fillers import Filler
 except ModuleNotFoundError as error:
     sys.exit(
         f"error: {(NO_UNIX if error.name in UNIX else NOT_HERE).format(error.name)}"

@@ -36,8 +36,9 @@ from lib import evaluation
 from lib.evaluation.answer_tables import mean_and_bounds
 from lib.evaluation.planned_completions import model_identity
 from lib.evaluation.records import versions
-from lib.files.atomic import settings_key
-from lib.files.store import open_store, read
+from lib.files.jsonl import read
+from lib.files.run_settings import settings_key
+from lib.files.store import open_store
 from lib.generation.writer import Request, Sampling, engine_class
 from lib.models.loading import Loaded, load_without_weights
 from lib.profiles import load_profile

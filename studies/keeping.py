@@ -9,7 +9,7 @@ import pandas as pd
 
 from benchmarks.measuring import machine
 from lib.evaluation.records import frame
-from lib.files.store import read
+from lib.files.jsonl import read
 
 RESULTS = Path(__file__).parent / "results"
 

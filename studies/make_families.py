@@ -32,7 +32,8 @@ from lib.evaluation.profile_parts import RECORDED_SETTINGS, parts_of_profile
 from lib.evaluation.records import FIELDS, NEXT_TOKEN_FIELDS, SCORE_FIELDS, frame
 from lib.evaluation.weighted_pass_rates import is_mixed, scored_draws
 from lib.files.atomic import write_atomically, write_json
-from lib.files.store import RUN, first_difference, read, read_settings
+from lib.files.jsonl import read
+from lib.files.run_settings import RUN, first_difference, read_settings
 from lib.grading.authors_grader import is_correct_by_authors, is_exact_match
 from lib.grading.extraction import Grade
 from lib.grading.worker_pool import grade_many

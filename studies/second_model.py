@@ -71,10 +71,11 @@ from lib.evaluation.weighted_pass_rates import (
     scored_draws,
     weighted_differences,
 )
-from lib.files.store import read, read_settings
+from lib.files.jsonl import read
+from lib.files.run_settings import read_settings
 from lib.grading import grade_many
 from lib.profiles import SAMPLING_CONDITIONS, Likelihood, PassRates
-from lib.prompts.conditions import Filler
+from lib.prompts.fillers import Filler
 from lib.prompts.problems import load_problems
 from lib.prompts.sampling import sampling_order
 from lib.statistics.importance_weighting import log_weights

@@ -22,7 +22,7 @@ import pandas as pd
 from lib import evaluation
 from lib.evaluation.answer_tables import mean_and_bounds
 from lib.evaluation.records import SCORES
-from lib.files.store import read
+from lib.files.jsonl import read
 from lib.profiles import load_profile
 from lib.prompts.conditions import INSTRUCTION
 from lib.prompts.problem import Problem

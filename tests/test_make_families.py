@@ -14,7 +14,7 @@ from lib import paths
 from lib.evaluation.profile_parts import parts_of_profile
 from lib.evaluation.records import SCORE_FIELDS, shared_settings
 from lib.files.atomic import write_json
-from lib.files.store import read
+from lib.files.jsonl import read
 from lib.models.names import resolve
 from lib.profiles import load_profile
 from studies import make_families

@@ -20,7 +20,7 @@ from lib.profiles import (
     profile_names,
     profile_with_overrides,
 )
-from lib.prompts.conditions import Filler
+from lib.prompts.fillers import Filler
 from lib.prompts.problems import load_problems
 
 SHIPPED = ("demo", "families", "laptop", "paper", "paper-all")

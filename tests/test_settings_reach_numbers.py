@@ -32,7 +32,7 @@ from lib.measurement.run import measure
 from lib.measurement.stored_measurements import settings_of
 from lib.models.loading import load_without_weights
 from lib.profiles import Profile, load_profile
-from lib.prompts import building
+from lib.prompts import insertions
 from lib.prompts.problems import load_problems
 from lib.prompts.sampling import sampling_order
 
@@ -165,8 +165,8 @@ for line in CHANGES.strip().splitlines():
 def cut_once():
     """Cut each filler to its tokens once: this takes most of the time of a prompt."""
     with pytest.MonkeyPatch.context() as patch:
-        cut = functools.cache(building.cut_to_tokens)
-        patch.setattr(building, "cut_to_tokens", cut)
+        cut = functools.cache(insertions.cut_to_tokens)
+        patch.setattr(insertions, "cut_to_tokens", cut)
         yield
 
 

@@ -14,7 +14,7 @@ from lib.evaluation.weighted_pass_rates import (
     scored_draws,
     weighted_differences,
 )
-from lib.files.store import read
+from lib.files.jsonl import read
 from lib.prompts.problem import Problem
 from studies import (
     again,

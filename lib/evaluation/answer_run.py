@@ -43,7 +43,7 @@ from lib.grading.authors_grader import is_correct_by_authors, is_exact_match
 from lib.grading.worker_pool import grade
 from lib.models.loading import Loaded, load_without_weights
 from lib.profiles import Accuracy
-from lib.prompts.conditions import Filler
+from lib.prompts.fillers import Filler
 from lib.prompts.problems import load_problems
 
 if TYPE_CHECKING:

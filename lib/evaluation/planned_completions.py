@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from lib.arm.settings import Arm
-from lib.files.atomic import settings_key
+from lib.files.run_settings import settings_key
 from lib.models.loading import Loaded
 from lib.profiles import Accuracy
 from lib.prompts.building import Prompt, build_prompt
-from lib.prompts.conditions import Condition, Example, Filler
+from lib.prompts.conditions import Condition, Example
+from lib.prompts.fillers import Filler
 from lib.prompts.problem import Problem, posed
 from lib.prompts.rendering import format_for
 

@@ -31,11 +31,11 @@ from lib.evaluation.records import (
     shared_settings,
 )
 from lib.evaluation.weighted_pass_rates import scored_draws
-from lib.files.atomic import read_text
-from lib.files.store import (
+from lib.files.jsonl import read
+from lib.files.reading import read_text
+from lib.files.run_settings import (
     RUN,
     first_difference,
-    read,
     read_settings,
     require_same_settings,
 )

@@ -13,7 +13,8 @@ import pandas as pd
 
 from lib.errors import InputError
 from lib.profiles import Accuracy, Likelihood, PassRates
-from lib.prompts.conditions import INSTRUCTION, Filler
+from lib.prompts.conditions import INSTRUCTION
+from lib.prompts.fillers import Filler
 from lib.prompts.problems import describe, digest_of
 
 PACKAGES = (  # whose versions run.json records

@@ -15,10 +15,7 @@ import pandas as pd
 
 from lib.evaluation.log_likelihood import TextToScore
 from lib.evaluation.next_token_entropy import next_token_rows
-from lib.evaluation.records import (
-    score_fields,
-    shared_settings,
-)
+from lib.evaluation.records import score_fields, shared_settings
 from lib.evaluation.score_run import (
     Texts,
     plain_rows,
@@ -28,7 +25,8 @@ from lib.evaluation.score_run import (
 )
 from lib.models.loading import Loaded
 from lib.profiles import Likelihood
-from lib.prompts.conditions import Condition, Filler
+from lib.prompts.conditions import Condition
+from lib.prompts.fillers import Filler
 from lib.prompts.problem import Problem
 from lib.prompts.problems import solved_problems
 from lib.prompts.rendering import format_for

@@ -31,11 +31,12 @@ from lib.evaluation.score_run import (
     texts_by_key,
 )
 from lib.evaluation.weighted_pass_rates import is_mixed, scored_draws
-from lib.files.store import read, read_settings
+from lib.files.jsonl import read
+from lib.files.run_settings import read_settings
 from lib.models.loading import Loaded
 from lib.models.names import resolve
 from lib.profiles import SAMPLING_CONDITIONS, Likelihood, PassRates
-from lib.prompts.conditions import Filler
+from lib.prompts.fillers import Filler
 from lib.prompts.problem import Problem
 from lib.prompts.problems import digest, load_problems
 from lib.prompts.sampling import sampling_order

@@ -1,7 +1,9 @@
 """Read and write files, with errors in one line.
 
-atomic  complete files, which are replaced atomically, and the keys under which results
-        are stored
-store   rows that are stored one by one during a run, so that it can be stopped at any
-        time and resumed
+reading       text and YAML files
+jsonl         JSONL files, which have one JSON value per line
+atomic        complete files, which are replaced atomically
+store         rows that are stored one by one during a run, so that it can be stopped at
+              any time and resumed
+run_settings  the settings under which a folder's rows were made, and the keys of rows
 """

@@ -3,7 +3,7 @@ resumed.
 
     with open_store(folder, settings, file="scores.jsonl") as store:
         store.fill(wanted, make, name, "score")  # computes and stores missing rows
-    rows = read(folder / "scores.jsonl")
+    rows = read(folder / "scores.jsonl")  # lib.files.jsonl
 
 A row is a dict with a unique text under "key". In the folder, `run.json` has the
 settings that all rows share, and a JSONL file has one row per line. Only one run at a
@@ -18,24 +18,17 @@ import os
 import sys
 import threading
 from collections import deque
-from collections.abc import (
-    Callable,
-    Collection,
-    Generator,
-    Iterable,
-    Iterator,
-    Mapping,
-)
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO, TypeVar, cast
 
 from lib import progress
 from lib.errors import InputError
-from lib.files.atomic import read_bytes, write_json
+from lib.files.atomic import write_json
+from lib.files.jsonl import complete_lines, read, rows_of_lines
+from lib.files.run_settings import RUN, require_same_settings
 
-RUN = "run.json"
-ADVICE = "use another folder, or delete this one with its results"
 # Threads that turn results into rows, so that a slow one does not delay the others.
 FINISHING_THREADS = 4
 # Error numbers of a disk without file locks, and the message for them.
@@ -113,8 +106,8 @@ def _repaired_rows(stream: BinaryIO, path: Path) -> dict[str, dict]:
     A half-written last line is removed, and a complete one without a line end gets it.
     """
     data = path.read_bytes()
-    lines = _complete_lines(data)
-    rows = _rows_of_lines(lines, path)
+    lines = complete_lines(data)
+    rows = rows_of_lines(lines, path)
     if len(lines) < len(data):
         os.ftruncate(stream.fileno(), len(lines))
         print(f"repaired: dropped a half-written last line of {path}", file=sys.stderr)
@@ -232,96 +225,3 @@ def _in_threads(made: Iterable[Made], work: Callable[[Made], None]) -> None:
                 waiting.popleft().result()
         for future in waiting:
             future.result()
-
-
-def _complete_lines(data: bytes) -> bytes:
-    """Return the content of a JSONL file without a half-written last line.
-
-    A last line that is valid JSON is complete, and gets a line end if it has none.
-    """
-    end = data.rfind(b"\n") + 1
-    with contextlib.suppress(ValueError, RecursionError):
-        json.loads(data[end:])
-        return data + b"\n"
-    return data[:end]
-
-
-def _rows_of_lines(lines: bytes, path: Path) -> dict[str, dict]:
-    """Return the rows of complete lines by key; of rows with the same key, the first.
-
-    Blank lines are skipped. Raises InputError that names an invalid line.
-    """
-    rows: dict[str, dict] = {}
-    for number, line in enumerate(lines.split(b"\n")[:-1], 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line.decode())
-        except (ValueError, RecursionError) as error:
-            raise InputError(
-                f"line {number} of {path} is not valid JSON: {error}"
-            ) from error
-        if not isinstance(row, dict) or not isinstance(row.get("key"), str):
-            raise InputError(
-                f'line {number} of {path} is not a record: it needs a "key"'
-            )
-        rows.setdefault(row["key"], row)
-    return rows
-
-
-def read(*files: str | Path) -> list[dict]:
-    """Return the rows of JSONL files (also .gz); of rows with the same key, the first.
-
-    A half-written last line is ignored, because a run may still be writing it. Raises
-    InputError that names an invalid line.
-    """
-    rows: dict[str, dict] = {}
-    for path in map(Path, files):
-        lines = _complete_lines(read_bytes(path))
-        for key, row in _rows_of_lines(lines, path).items():
-            rows.setdefault(key, row)
-    return list(rows.values())
-
-
-def require_same_settings(folder: Path, settings: dict) -> None:
-    """Raise InputError if a folder was made with other settings; the message names the
-    first difference. A folder without `run.json` is accepted.
-    """
-    if (folder / RUN).exists():
-        difference = first_difference(read_settings(folder), settings)
-        if difference:
-            raise InputError(f"{folder} was made with {difference}: {ADVICE}")
-
-
-def first_difference(before: dict, now: dict) -> str:
-    """Return the first setting that differs, as `name = old, not new`; "" for none."""
-    old = _flat(before)
-    new = _flat(now)
-    for name in old | new:
-        old_value = old.get(name, "(absent)")
-        new_value = new.get(name, "(absent)")
-        if old_value != new_value:
-            return f"{name} = {old_value}, not {new_value}"
-    return ""
-
-
-def _flat(settings: dict, prefix: str = "") -> dict[str, str]:
-    """Return each setting as JSON by its name, which is group.name in a group."""
-    flat = {}
-    for name, value in settings.items():
-        if isinstance(value, dict):
-            flat |= _flat(value, f"{prefix}{name}.")
-        else:
-            flat[prefix + name] = json.dumps(value)
-    return flat
-
-
-def read_settings(folder: Path) -> dict:
-    """Return the settings of the run in a folder; raise InputError if there is none."""
-    path = folder / RUN
-    if not path.is_file():
-        raise InputError(f"{folder} holds no run: it has no {RUN}")
-    try:
-        return {**json.loads(path.read_text(encoding="utf-8"))["settings"]}
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InputError(f"{path} is broken: {ADVICE}") from error

@@ -10,6 +10,7 @@ that it cannot run, and its `_stream` generates.
 
     writer        requests, completions, the base class of engines, and the state of a
                   running answer: `Writer`, `engine_class`
+    stop_tokens   the tokens that end an answer
     transformers  continuous batching of a transformers model, on any device, with ARM
     cache         the key/value caches of continuous batching, and `prefill`
     vllm          the same interface to vLLM, without ARM

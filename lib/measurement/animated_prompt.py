@@ -23,7 +23,7 @@ from lib.files.atomic import write_atomically
 from lib.models.names import resolve
 from lib.profiles import Attention, Profile
 from lib.profiles.profile import file_name
-from lib.prompts.conditions import RANDOM_SENTENCE, Filler
+from lib.prompts.fillers import RANDOM_SENTENCE, Filler
 from lib.prompts.problems import load_problems
 
 FOLDER = "prompt"

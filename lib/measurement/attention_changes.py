@@ -21,7 +21,7 @@ from lib.measurement.dataset_variables import stacked, to_dataset
 from lib.models.loading import Loaded
 from lib.prompts.batches import batch_tokens, in_batches, pad
 from lib.prompts.building import Prompt, build_prompt
-from lib.prompts.conditions import Filler
+from lib.prompts.fillers import Filler
 from lib.prompts.problem import Problem
 
 # Token groups for which lambda is reported.

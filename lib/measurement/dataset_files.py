@@ -15,7 +15,8 @@ from pathlib import Path
 import xarray as xr
 
 from lib.errors import InputError
-from lib.files.atomic import read_bytes, write_atomically
+from lib.files.atomic import write_atomically
+from lib.files.reading import read_bytes
 from lib.measurement.dataset_variables import ORDER, VARIABLES
 from lib.paths import relative_path
 

@@ -26,7 +26,7 @@ from lib.generation.writer import Request, Sampling, engine_class
 from lib.measurement.single_prompt import PromptChanges, changes_in_prompt
 from lib.models.loading import Loaded
 from lib.prompts.building import build_prompt
-from lib.prompts.conditions import POSITIONS, Filler
+from lib.prompts.fillers import POSITIONS, Filler
 
 DRAWN_LAYERS = 3
 MAX_FILLER_TOKENS = 220  # at the end of the slider

@@ -19,8 +19,9 @@ from collections.abc import Sequence
 import xarray as xr
 
 from lib.errors import InputError
-from lib.files.atomic import settings_key
-from lib.files.store import open_store, read, read_settings
+from lib.files.jsonl import read
+from lib.files.run_settings import read_settings, settings_key
+from lib.files.store import open_store
 from lib.measurement.dataset_files import (
     STEPS_FILE,
     dataset_of,

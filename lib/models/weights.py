@@ -15,7 +15,7 @@ import transformers
 from transformers.utils.logging import disable_progress_bar
 
 from lib import paths
-from lib.files.atomic import settings_key
+from lib.files.run_settings import settings_key
 from lib.models import memory
 from lib.models.checkpoint import require_all_tensors, require_weights
 

@@ -21,7 +21,7 @@ from pydantic import AfterValidator, BaseModel, Field, NonNegativeInt
 from pydantic.fields import FieldInfo
 
 from lib.errors import InputError, Settings, validated
-from lib.profiles.sections import VARIATIONS
+from lib.profiles.accuracy_section import VARIATIONS
 
 Command = Callable[..., None]
 # Fields that are no options: lists that a command line cannot express, and sections.

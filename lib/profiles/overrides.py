@@ -14,19 +14,13 @@ from typing import Annotated, Any
 from pydantic import Field, NonNegativeInt, PositiveInt, StringConstraints
 
 from lib.errors import InputError, Settings, unknown, validated
-from lib.files.atomic import settings_key
+from lib.files.run_settings import settings_key
 from lib.models.names import Dtype, resolve, source_with_config
+from lib.profiles.accuracy_section import ENGINE, VARIATIONS, WORKERS, Engine
 from lib.profiles.profile import Profile, load_profile, profile_names
-from lib.profiles.sections import (
-    DTYPE,
-    ENGINE,
-    LIMIT,
-    VARIATIONS,
-    WORKERS,
-    Engine,
-    NameOrPath,
-)
-from lib.prompts.conditions import Position, parse_condition
+from lib.profiles.sections import DTYPE, LIMIT, NameOrPath
+from lib.prompts.conditions import parse_condition
+from lib.prompts.fillers import Position
 
 # The first line of the cell that papermill inserts after a notebook's parameters.
 INJECTED = "# Parameters\n"

@@ -4,9 +4,11 @@ token ids.
     problem      the fields of a problem, and its text under a condition
     problems     problems of an embedded, remote or local source: `load_problems`
     sampling     stratified samples of problems that grow with their size
+    fillers      the texts that conditions insert, with their length and position
     conditions   the names of conditions: the inserted text, its position, and the
                  layers that attend to it: `parse_condition`
     rendering    the text that a model reads, plain or by its chat template
+    insertions   a filler repeated to a number of tokens, and positions for it
     building     a problem and a condition as token ids with spans: `build_prompt`
     batches      run many prompts in batches that fit into memory
 """
@@ -17,7 +19,8 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "building": ["Prompt", "build_prompt"],
-        "conditions": ["CONDITIONS", "Condition", "Filler", "parse_condition"],
+        "conditions": ["Condition", "parse_condition"],
+        "fillers": ["CONDITIONS", "Filler"],
         "problem": ["Problem"],
         "problems": ["load_problems"],
     },

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, ConfigDict, Field, NonNegativeInt
 
 from lib.errors import InputError, Settings
-from lib.files.atomic import plain_digits
+from lib.files.jsonl import plain_digits
 from lib.prompts.conditions import Condition
 
 # The end of a sentence in a reference solution.

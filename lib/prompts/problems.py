@@ -12,7 +12,9 @@ from huggingface_hub import HfApi
 
 from lib import paths
 from lib.errors import InputError, unknown, unusable_variable, validated
-from lib.files.atomic import json_lines, read_text, write_atomically
+from lib.files.atomic import write_atomically
+from lib.files.jsonl import json_lines
+from lib.files.reading import read_text
 from lib.paths import DATA
 from lib.prompts.problem import REQUIRED, Problem, is_nothing
 from lib.prompts.sampling import Listed, sampling_order, stratified_sample

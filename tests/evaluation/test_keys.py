@@ -11,11 +11,12 @@ from lib import evaluation, paths
 from lib.evaluation.planned_completions import arm_of, completions_wanted
 from lib.evaluation.reference_solution_scores import texts_wanted
 from lib.evaluation.score_run import score_key
-from lib.files.store import read
+from lib.files.jsonl import read
 from lib.models.loading import Loaded, load_without_weights
 from lib.models.names import resolve
 from lib.profiles import Likelihood, load_profile
-from lib.prompts.conditions import Filler, parse_condition
+from lib.prompts.conditions import parse_condition
+from lib.prompts.fillers import Filler
 from lib.prompts.problem import Problem
 from lib.prompts.problems import load_problems
 

@@ -12,7 +12,7 @@ from lib.evaluation import answer_run, engine_choice, reference_solution_scores
 from lib.evaluation.profile_parts import RECORDED_SETTINGS, parts_of_profile
 from lib.evaluation.records import shared_settings
 from lib.files.atomic import write_json
-from lib.files.store import ADVICE
+from lib.files.run_settings import ADVICE
 from lib.models.names import resolve
 from lib.profiles import (
     Likelihood,
@@ -21,7 +21,7 @@ from lib.profiles import (
     load_profile,
     profile_with_overrides,
 )
-from lib.prompts.conditions import Filler
+from lib.prompts.fillers import Filler
 from lib.prompts.problems import MATH500_LIST, sample_ids
 
 DEMO = load_profile("demo")

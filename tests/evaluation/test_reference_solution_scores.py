@@ -20,13 +20,14 @@ from lib.errors import InputError
 from lib.evaluation import next_token_entropy, reference_solution_scores, score_run
 from lib.evaluation.reference_solution_scores import BEFORE_ANSWER, texts_wanted
 from lib.evaluation.score_run import require_scorable
-from lib.files.store import read
+from lib.files.jsonl import read
 from lib.generation.writer import processor_name
 from lib.models import memory
 from lib.models.loading import load
 from lib.profiles import Likelihood
 from lib.prompts.building import build_prompt
-from lib.prompts.conditions import Filler, parse_condition
+from lib.prompts.conditions import parse_condition
+from lib.prompts.fillers import Filler
 from lib.prompts.problem import Problem
 from lib.prompts.sampling import sampling_order
 

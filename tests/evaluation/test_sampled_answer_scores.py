@@ -20,11 +20,11 @@ from lib.evaluation.pass_rate_tables import pass_rate_table
 from lib.evaluation.records import DRAW_SCORE_FIELDS
 from lib.evaluation.sampled_answer_scores import score_draws
 from lib.files.atomic import write_json
-from lib.files.store import read
+from lib.files.jsonl import read
 from lib.models.loading import load
 from lib.profiles import Accuracy, Likelihood
 from lib.prompts.building import build_prompt
-from lib.prompts.conditions import Filler
+from lib.prompts.fillers import Filler
 from lib.prompts.problems import load_problems
 from lib.prompts.sampling import sampling_order
 

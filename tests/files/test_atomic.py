@@ -2,7 +2,8 @@
 
 import gzip
 
-from lib.files.atomic import complete_folder, json_lines
+from lib.files.atomic import complete_folder
+from lib.files.jsonl import json_lines
 
 
 def test_a_compressed_file_is_read_like_its_content(tmp_path):

@@ -17,7 +17,9 @@ import pytest
 from lib.errors import InputError
 from lib.files import store
 from lib.files.atomic import write_json
-from lib.files.store import ADVICE, NO_LOCKS, read
+from lib.files.jsonl import read
+from lib.files.run_settings import ADVICE
+from lib.files.store import NO_LOCKS
 
 opened = functools.partial(store.open_store, file="completions.jsonl")
 

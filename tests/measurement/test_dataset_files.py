@@ -14,7 +14,7 @@ from transformers import LlamaForCausalLM
 
 from lib import paths
 from lib.arm.settings import Arm
-from lib.files.store import read
+from lib.files.jsonl import read
 from lib.measurement import (
     dataset_files,
     dataset_variables,

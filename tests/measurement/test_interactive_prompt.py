@@ -22,7 +22,7 @@ from lib.measurement.attention_changes import measure_attention, prompts_of
 from lib.measurement.single_prompt import received_by
 from lib.models.loading import load
 from lib.prompts.building import build_prompt
-from lib.prompts.conditions import Filler
+from lib.prompts.fillers import Filler
 from lib.prompts.problem import Problem
 
 PROBLEM = "A bag holds $3$ red balls. How many balls does it hold?"

@@ -18,7 +18,7 @@ from lib.measurement.run import measure
 from lib.measurement.single_prompt import received_by
 from lib.models.loading import load
 from lib.profiles import profile_with_overrides
-from lib.prompts.conditions import Filler
+from lib.prompts.fillers import Filler
 from lib.prompts.problems import load_problems
 from lib.prompts.sampling import stratified_sample
 

@@ -22,15 +22,9 @@ from transformers import PreTrainedTokenizerFast
 
 from lib.errors import InputError
 from lib.prompts import CONDITIONS, Filler, build_prompt, parse_condition
-from lib.prompts.building import cut_to_tokens
-from lib.prompts.conditions import (
-    FORMATS,
-    INSTRUCTION,
-    POSITIONS,
-    RANDOM_SENTENCE,
-    WORKED_EXAMPLE,
-    Example,
-)
+from lib.prompts.conditions import FORMATS, INSTRUCTION, WORKED_EXAMPLE, Example
+from lib.prompts.fillers import POSITIONS, RANDOM_SENTENCE
+from lib.prompts.insertions import cut_to_tokens
 
 PROBLEMS = [
     r"What is $\frac{1}{2}+3$?",

@@ -1,0 +1,88 @@
+"""Repeat a filler until it has a number of tokens, and find positions for it."""
+
+import hashlib
+import itertools
+import random
+import re
+
+from lib.errors import InputError
+from lib.prompts.fillers import Filler
+
+
+def insertions(
+    tokenizer, content: str, between: int, text: str, filler: Filler
+) -> list[tuple[int, str]]:
+    """Return candidates (position, text to insert), best first; positions are in
+    characters of the content.
+
+    between: the position between instruction and problem. text: repeated until it has
+    the filler's length. Several candidates are needed because at some positions the
+    insertion merges with its neighbours in some vocabularies.
+    """
+    if filler.position == "before":
+        # The first word of a text has no space before it. A line break after the
+        # insertion leaves the instruction's first token unchanged, and counts as
+        # inserted. A vocabulary that marks the start of a text with a space needs one.
+        shorter = (
+            cut_to_tokens(tokenizer, text, filler.length - 1)
+            if filler.length > 1
+            else ""
+        )
+        inserted = cut_to_tokens(tokenizer, text, filler.length)
+        return [(0, f"{shorter}\n"), (0, f"{inserted}\n"), (0, f"{inserted} ")]
+    starts = [between if filler.position == "between" else len(content)]
+    if filler.position == "random":
+        # Drawn from the text only, so that the position is the same for every filler.
+        starts = [match.start() for match in re.finditer(r"(?<=\S) (?=\S)", content)]
+        random.Random(hashlib.sha256(content.encode()).digest()).shuffle(starts)
+    inserted = cut_to_tokens(tokenizer, text, filler.length)
+    return [(start, f" {inserted}") for start in starts]
+
+
+def cut_to_tokens(tokenizer, text: str, length: int) -> str:
+    """Return copies of a text, cut off after `length` tokens.
+
+    The copies are separated by spaces unless the text is only white space. Raises
+    InputError if the cut would be inside a character, if the tokenizer drops the text,
+    and for a text with a special token, such as the end of a turn.
+    """
+    for token in tokenizer.added_tokens_decoder.values():
+        if token.special and token.content in text:
+            raise InputError(
+                f"the filler {text!r} contains {token.content}, a special token of this"
+                " tokenizer: choose another text"
+            )
+    word = text.strip()
+    # A word is at least one token, so `length` copies are enough. Spaces and line
+    # breaks share tokens.
+    numbers = [length] if word else [length * 2**doublings for doublings in range(9)]
+    for copies in numbers:
+        # The full stop replaces the instruction, because some vocabularies mark the
+        # start of a text.
+        repeated = "." + (f" {word}" * copies if word else f" {text * copies}")
+        offsets = tokenizer(
+            repeated, add_special_tokens=False, return_offsets_mapping=True
+        )["offset_mapping"]
+        ends = [end for _, end in offsets if end > 1]
+        if len(ends) > length:  # the last of a run may be shorter than the others
+            break
+    if len(ends) < length:
+        raise InputError(
+            f"the filler {text!r} cannot be cut to {length} tokens: the tokenizer drops"
+            " its characters"
+        )
+    if ends[length - 1 : length] == ends[length : length + 1]:
+        possible = [
+            n
+            for n, (end, following) in enumerate(itertools.pairwise(ends), 1)
+            if end != following
+        ]
+        nearest = sorted(possible, key=lambda n: abs(n - length))[:2]
+        raise InputError(
+            f"the filler {text!r} cannot be cut to {length} tokens inside a character:"
+            f" choose {' or '.join(map(str, sorted(nearest)))}"
+        )
+    cut = repeated[2 : ends[length - 1]]
+    if word and not cut:
+        raise InputError(f"the filler {text!r} cut to length {length} is only a space")
+    return cut
