@@ -21,8 +21,9 @@ from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedM
 
 from lib.attention.blocks import is_gpu, score_blocks, softmax_weights
 from lib.attention.decoding_step import Step
+from lib.attention.hidden_tokens import Hiding
 from lib.attention.model_properties import device_of, require_attention
-from lib.attention.recording import Hiding, Recording, StopForward
+from lib.attention.recording import Recording, StopForward
 from lib.errors import InputError
 
 ATTENTION_NAME = "meaningless_tokens"  # of the function, in transformers' registry

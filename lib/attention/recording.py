@@ -1,6 +1,4 @@
-"""The data that the attention function fills in a forward pass, and the tokens that it
-hides from later ones.
-"""
+"""The data that the attention function fills in a forward pass."""
 
 from dataclasses import dataclass, field
 
@@ -58,48 +56,3 @@ class Recording:
         # add_ instead of +=, which would copy the result onto itself.
         self.sums[:, slot, :, :, first:stop].add_(columns)  # (B, H, R, keys)
         self.sums[:, slot, :, :, start:stop].sub_(to_itself)
-
-
-@dataclass(frozen=True)
-class Hiding:
-    """The inserted tokens of each row that are hidden from later tokens, as `hiding`
-    describes.
-    """
-
-    # (2, B, 1, 1): start and stop of the inserted tokens, and of their visible part
-    inserted: torch.Tensor
-    visible: torch.Tensor
-    # The layers, counted from zero, by "hidden" and "silent".
-    layers: dict[str, frozenset[int]]
-
-    def change(
-        self,
-        how: str,
-        layer: int,
-        block: torch.Tensor,
-        start: int,
-        first: int,
-        value: float,
-    ) -> None:
-        """Set the elements of a block (B, H, Q, keys) at which later tokens attend to
-        hidden ones to `value`, if the layer is one of `layers[how]`.
-
-        start, first: positions of the block's first query and of its first key.
-        """
-        if layer not in self.layers[how]:
-            return
-        queries = torch.arange(start, start + block.shape[2], device=block.device)
-        keys = torch.arange(first, first + block.shape[3], device=block.device)
-        _, stops = self.inserted
-        is_later = queries[:, None] >= stops
-        is_inserted = _within(keys, self.inserted)
-        is_visible = _within(keys, self.visible)
-        hidden = (is_later & is_inserted & ~is_visible)[:, None]
-        # The common prefix of all rows is computed as a batch of one row.
-        block.masked_fill_(hidden[: len(block)], value)
-
-
-def _within(positions: torch.Tensor, spans: torch.Tensor) -> torch.Tensor:
-    """Return whether positions (T,) lie in spans (2, B, 1, 1), as (B, 1, T)."""
-    starts, stops = spans
-    return (positions >= starts) & (positions < stops)
