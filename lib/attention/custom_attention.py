@@ -21,8 +21,7 @@ from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedM
 
 from lib.attention.blocks import is_gpu, score_blocks, softmax_weights
 from lib.attention.decoding_step import Step
-from lib.attention.hidden_tokens import Hiding
-from lib.attention.model_properties import device_of, require_attention
+from lib.attention.hidden_tokens import Hiding, hidden_tokens
 from lib.attention.recording import Recording, StopForward
 from lib.errors import InputError
 
@@ -94,27 +93,8 @@ def hiding(
     of each span that is not changed; None: no part. Raises InputError for a layer that
     the model lacks, or that has no attention.
     """
-    decoder = model.get_decoder()
-    last = decoder.config.num_hidden_layers
-    missing = {layer for layer in (*hidden, *silent) if not 1 <= layer <= last}
-    if missing:
-        raise InputError(
-            f"hiding in layers {sorted(missing)} was requested; the model has layers 1"
-            f" to {last}"
-        )
-    require_attention(model, (*hidden, *silent))
-    visible = visible or [slice(0, 0)] * len(spans)
-    ends = [
-        [[span.start for span in of_rows], [span.stop for span in of_rows]]
-        for of_rows in (spans, visible)
-    ]
-    # (2, B, 1, 1) each
-    inserted, shown = torch.tensor(ends, device=device_of(model))[..., None, None]
-    layers = {
-        "hidden": frozenset(n - 1 for n in hidden),
-        "silent": frozenset(n - 1 for n in silent),
-    }
-    with attending(decoder, view=Hiding(inserted, shown, layers)):
+    view = hidden_tokens(model, spans, hidden, silent, visible)
+    with attending(model.get_decoder(), view=view):
         yield
 
 

@@ -1,8 +1,13 @@
 """Hide inserted tokens from later ones in the attention of some layers."""
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import torch
+from transformers import PreTrainedModel
+
+from lib.attention.model_properties import device_of, require_attention
+from lib.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,40 @@ class Hiding:
         hidden = (is_later & is_inserted & ~is_visible)[:, None]
         # The common prefix of all rows is computed as a batch of one row.
         block.masked_fill_(hidden[: len(block)], value)
+
+
+def hidden_tokens(
+    model: PreTrainedModel,
+    spans: Sequence[slice],
+    hidden: Collection[int],
+    silent: Collection[int],
+    visible: Sequence[slice] | None,
+) -> Hiding:
+    """Return the tokens that `lib.attention.custom_attention.hiding` hides, given its
+    arguments.
+
+    Raises InputError for a layer that the model lacks, or that has no attention.
+    """
+    last = model.get_decoder().config.num_hidden_layers
+    missing = {layer for layer in (*hidden, *silent) if not 1 <= layer <= last}
+    if missing:
+        raise InputError(
+            f"hiding in layers {sorted(missing)} was requested; the model has layers 1"
+            f" to {last}"
+        )
+    require_attention(model, (*hidden, *silent))
+    visible = visible or [slice(0, 0)] * len(spans)
+    ends = [
+        [[span.start for span in of_rows], [span.stop for span in of_rows]]
+        for of_rows in (spans, visible)
+    ]
+    # (2, B, 1, 1) each
+    inserted, shown = torch.tensor(ends, device=device_of(model))[..., None, None]
+    layers = {
+        "hidden": frozenset(n - 1 for n in hidden),
+        "silent": frozenset(n - 1 for n in silent),
+    }
+    return Hiding(inserted, shown, layers)
 
 
 def _within(positions: torch.Tensor, spans: torch.Tensor) -> torch.Tensor:
