@@ -34,8 +34,8 @@ import pandas as pd
 
 from lib import evaluation
 from lib.evaluation.answer_tables import mean_and_bounds
-from lib.evaluation.planned_completions import model_identity
 from lib.evaluation.records import versions
+from lib.evaluation.row_keys import model_identity
 from lib.files.jsonl import read
 from lib.files.run_settings import settings_key
 from lib.files.store import open_store

@@ -15,7 +15,8 @@ Answers:
                                `evaluate`
     engine_choice              the engine that generates answers if the settings say
                                auto
-    planned_completions        every completion of a run, with its key and common fields
+    planned_completions        every completion of a run, by its key
+    row_keys                   what the keys and rows of answers and scores share
     records                    settings that decide a run's numbers; the fields of its
                                rows
 

@@ -16,11 +16,7 @@ import pandas as pd
 from lib.errors import InputError, PartlyDone
 from lib.evaluation.answer_tables import summarise
 from lib.evaluation.engine_choice import generation_device, resolve_engine
-from lib.evaluation.planned_completions import (
-    WantedCompletion,
-    common_fields,
-    completions_wanted,
-)
+from lib.evaluation.planned_completions import WantedCompletion, completions_wanted
 from lib.evaluation.records import (
     COMPLETIONS,
     FIELDS,
@@ -29,6 +25,7 @@ from lib.evaluation.records import (
     shared_settings,
     versions,
 )
+from lib.evaluation.row_keys import common_fields
 from lib.files.atomic import write_json
 from lib.files.store import open_store
 from lib.generation.writer import (

@@ -13,7 +13,7 @@ import torch
 
 from lib.arm.redistribution import installed
 from lib.attention.custom_attention import hiding
-from lib.evaluation.planned_completions import arm_of
+from lib.evaluation.row_keys import arm_of
 from lib.generation.cache import prefill, raise_if_nan
 from lib.models.loading import Loaded
 from lib.prompts.building import Prompt

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from lib.errors import InputError
 from lib.evaluation.log_likelihood import TextToScore, log_likelihoods, tokens_per_pass
-from lib.evaluation.planned_completions import common_fields, key_parts, prompt_of
 from lib.evaluation.records import SCORE_FIELDS, SCORES, versions
+from lib.evaluation.row_keys import common_fields, key_parts, prompt_of
 from lib.files.run_settings import require_same_settings, settings_key
 from lib.files.store import open_store
 from lib.generation.writer import processor_name

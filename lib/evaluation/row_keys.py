@@ -1,0 +1,80 @@
+"""Build what the keys and rows of answers and of scores have in common: the model's
+identity, the prompt of a problem under a condition, and the settings of ARM.
+"""
+
+from collections.abc import Sequence
+
+from lib.arm.settings import Arm
+from lib.models.loading import Loaded
+from lib.prompts.building import Prompt, build_prompt
+from lib.prompts.conditions import Condition, Example
+from lib.prompts.fillers import Filler
+from lib.prompts.problem import Problem, posed
+from lib.prompts.rendering import format_for
+
+
+def key_parts(
+    loaded: Loaded, problem: Problem, condition: Condition, prompt: Prompt
+) -> dict[str, object]:
+    """Return the properties of model and prompt that enter the key of a row."""
+    parts: dict[str, object] = {
+        **model_identity(loaded),
+        "problem": problem.id,
+        "prompt": prompt.input_ids.tolist(),
+        "condition": str(condition),
+    }
+    arm = arm_of(condition, loaded)
+    if arm:
+        parts["arm"] = arm.model_dump()
+    return parts
+
+
+def common_fields(loaded: Loaded, problem: Problem, condition: Condition) -> dict:
+    """Return the fields of a row that describe its model, problem and condition."""
+    row = problem.model_dump() | model_identity(loaded)
+    row["condition"] = str(condition)
+    row["problem_id"] = problem.id
+    return row
+
+
+def model_identity(loaded: Loaded) -> dict[str, str]:
+    """Return the name, revision and dtype of a model, as in rows and keys."""
+    return {
+        "model": loaded.name,
+        "revision": loaded.revision,
+        "dtype": loaded.dtype,
+    }
+
+
+def prompt_of(
+    loaded: Loaded,
+    problem: Problem,
+    condition: Condition,
+    format: str,
+    filler: Filler,
+    examples: Sequence[Example] = (),
+) -> Prompt:
+    """Return the prompt of a problem under a condition, in chat form if `format` is
+    chat and the model has a chat template.
+    """
+    return build_prompt(
+        loaded.tokenizer,
+        posed(problem, condition),
+        condition,
+        format=format_for(loaded.tokenizer, format),
+        filler=filler,
+        examples=examples,
+    )
+
+
+def arm_of(condition: Condition, loaded: Loaded) -> Arm | None:
+    """Return the ARM settings of a condition; None if it is without ARM.
+
+    Settings that the condition does not give are the paper's for the model. Statistics
+    are computed for each sequence, as in the authors' code, which runs a single prompt
+    at a time, so that the other prompts of a batch have no influence.
+    """
+    if not condition.arm:
+        return None
+    arm = condition.arm.over(loaded.source.arm)
+    return arm.model_copy(update={"statistics": "sequence"})
