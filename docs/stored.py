@@ -211,13 +211,16 @@ def gain_at(rate: float, none: float, mless: float) -> float:
 
 
 @functools.cache
-def counts_by_processor() -> SimpleNamespace:
-    """Return the numbers of sampled answers and of their scores, and how many of each
-    were computed on a GPU.
+def counts_by_processor(model: str) -> SimpleNamespace:
+    """Return the numbers of a model's sampled answers and of their scores, and how many
+    of each were computed on a GPU.
     """
     families = load_profile("families")
-    answers = evaluation.answers(families, "draws").processor
-    scored = parts_of_profile(families)["draw_scores"].stored().processor
+    drawn = evaluation.answers(families, "draws")
+    scores = parts_of_profile(families)["draw_scores"].stored()
+    answers, scored = (
+        table.processor[table.model == model] for table in (drawn, scores)
+    )
     return SimpleNamespace(
         answers=len(answers),
         on_gpu=int(answers.str.startswith("NVIDIA").sum()),

@@ -5,7 +5,8 @@
 
 The mean weight under each condition has the expectation 1 over the answers to all
 problems. Answers to problems with both right and wrong answers are scored already, and
-the first command takes these alone. Of the others, whose weights are multiplied by 0 in
+the first command takes these alone. They are those of MODEL, which has scores under all
+conditions. Of the others, whose weights are multiplied by 0 in
 the estimate, the second one scores SAMPLE, half of them drawn under either prompt and
 each of another problem: about an hour and a half of one core. Each score is kept at
 once, so that the same command goes on after a stop.
@@ -35,6 +36,7 @@ from lib.statistics.importance_weighting import log_weights
 from lib.statistics.intervals import Interval, interval
 from studies.keeping import RESULTS, keep
 
+MODEL = "Qwen2.5-Coder-0.5B-Instruct"
 MIXED_ENDS = ["of_mixed", "of_mixed_low", "of_mixed_high"]
 OTHERS_ENDS = ["of_others", "of_others_low", "of_others_high"]
 ALL_ENDS = ["of_all", "of_all_low", "of_all_high"]
@@ -137,9 +139,11 @@ def main() -> None:
     draws = evaluation.draws(families)
     assert families.pass_rates
     assert draws is not None
+    draws = draws[draws["model"] == MODEL]
     others = None
     if options.out:
-        drawn = sampled(evaluation.answers(families, "draws"), families.seed)
+        answers = evaluation.answers(families, "draws")
+        drawn = sampled(answers[answers["model"] == MODEL], families.seed)
         others = scored(families, drawn, options.problems, options.out)
     conditions = [str(condition) for condition in families.pass_rates.conditions]
     keep(RESULTS / "mean_weight.csv", table(draws, others, conditions))

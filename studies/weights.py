@@ -2,30 +2,27 @@
 
     python -m studies.weights
 
-Verdicts are based on the families' sampled answers. Answers that were drawn earlier,
-with at most 512 tokens, are in studies/results/shorter; a third or more of them was
-truncated.
-
-Writes two tables and prints them. studies/results/weights.csv has for either token
-limit a row of `pass_rate_table` per model and pair of conditions, and the factor by
-which counting would need more answers; blocks.csv has the rows of slashes for the
-problems before the last look at the growing data, and for those after it.
+Writes two tables of the families' sampled answers and prints them.
+studies/results/weights.csv has a row of `pass_rate_table` per model and pair of
+conditions, and the factor by which counting would need more answers; blocks.csv has the
+rows of slashes in GROWING for the problems before the last look at its growing data,
+and for those after it.
 """
 
 import pandas as pd
 
 from lib import evaluation
 from lib.evaluation.pass_rate_tables import pass_rate_table
-from lib.evaluation.weighted_pass_rates import scored_draws
 from lib.profiles import load_profile
 from lib.prompts.problem import Problem
 from lib.prompts.sampling import sampling_order
 from lib.statistics.intervals import POINTS
-from studies.keeping import RESULTS, keep, kept_draws
+from studies.keeping import RESULTS, keep
 
-SHORTER = RESULTS / "shorter"
-SHORTER_LIMIT = 512  # tokens
-LAST_LOOK = 320  # problems at the last look before all answers were drawn
+# The model whose answers were looked at while their number grew, and the number of
+# problems at the last look before all were drawn.
+GROWING = "Qwen2.5-Coder-0.5B-Instruct"
+LAST_LOOK = 320
 PAIRS = [
     ("mless", "none"),
     ("mless", "hidden-from-layer-1"),
@@ -83,19 +80,14 @@ def blocks(draws: pd.DataFrame, answers: pd.DataFrame, seed: int) -> pd.DataFram
 
 
 def main() -> None:
-    """Write the table of all sampled answers."""
+    """Write both tables."""
     families = load_profile("families")
-    assert families.pass_rates
     draws = evaluation.draws(families)
     assert draws is not None
+    keep(RESULTS / "weights.csv", checks(draws))
     drawn = evaluation.answers(families, "draws")
-    keep(RESULTS / "blocks.csv", blocks(draws, drawn, families.seed))
-    tables = {
-        families.pass_rates.max_new_tokens: checks(draws),
-        SHORTER_LIMIT: checks(scored_draws(*kept_draws(SHORTER))),
-    }
-    both = pd.concat(tables, names=["limit"]).reset_index("limit")
-    keep(RESULTS / "weights.csv", both)
+    growing = draws[draws["model"] == GROWING]
+    keep(RESULTS / "blocks.csv", blocks(growing, drawn, families.seed))
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ An answer is a path of TOKENS tokens, each chosen out of OPTIONS. Answers are dr
 under two prompts; no answer is drawn under a third prompt, which is close to the
 second, as slashes hidden from layer 1 are to slashes. Answers are scored at temperature
 0.6 and in full precision. They are drawn in the same way, or at another temperature,
-with top-p, or with rounding that changes log ratios as much as bfloat16 changed the
-stored ones (studies/results/bfloat16.csv); or the scores are rounded instead, or those
+with top-p, or with rounding that changes log ratios as much as bfloat16 changed those
+of an earlier sample (CHANGELOG.md); or the scores are rounded instead, or those
 under the second prompt are all too high by the same amount, as if a token of its texts
 were left out. Each simulation has 440 answers to 110 problems, like the stored
 estimate.
@@ -57,8 +57,10 @@ class Drawing:
     offset: float = 0.0  # nats by which scores under the second prompt are too high
 
 
-# Rounding of this size changes log ratios by 0.35 nats on average.
+# Rounding of this size changes log ratios by about BFLOAT16_CHANGE nats on average, as
+# bfloat16 did in an earlier sample of Qwen2.5-Coder-1.5B-Instruct.
 BFLOAT16 = 0.065
+BFLOAT16_CHANGE = 0.34
 DRAWINGS = {
     "as scored": Drawing(),
     "temperature 0.5": Drawing(temperature=0.5),

@@ -14,7 +14,7 @@ from lib.evaluation.records import frame
 from lib.evaluation.weighted_pass_rates import weighted_differences
 from lib.prompts.conditions import INSTRUCTION
 from lib.prompts.problem import Problem
-from studies import chance, pooled, precision, solved, spelling
+from studies import chance, limits, pooled, precision, solved, spelling
 
 
 def solutions(tokens, changes=None):
@@ -91,6 +91,23 @@ def test_many_cuts_have_a_larger_p_value_than_one(monkeypatch):
     assert abs(one["statistic"]) <= largest["statistic"]
     assert one["p_value"] < largest["p_value"] < 1
     assert one["p_value"] < blocks["p_value"] < 1
+
+
+def test_a_token_limit_counts_longer_samples_as_wrong():
+    rows = []
+    for number in range(10):
+        for condition in ("none", "mless"):
+            # Without slashes one of two answers is right, but for one problem, and
+            # right answers are long.
+            for sample in range(2):
+                right = sample == 1 and condition == "none" and number > 0
+                answer = record(condition, f"p{number}", right)
+                tokens = 600 if right else 200
+                rows.append(answer | {"sample": sample, "completion_tokens": tokens})
+    table = limits.of_samples(frame(rows), [512, 768]).set_index("limit")
+    assert table.effect.to_dict() == {512: 0, 768: -45}
+    assert table.effect_low[768] < -45 < table.effect_high[768] < 0
+    assert set(table.n) == {10}
 
 
 def test_the_largest_of_many_limits_is_compared_with_the_largest_by_chance():

@@ -19,7 +19,6 @@ from lib.prompts.problem import Problem
 from studies import (
     again,
     authors_rule,
-    bfloat16,
     contamination,
     hints,
     own_problems,
@@ -67,35 +66,6 @@ def test_plain_prompts_are_compared_with_chat_prompts_on_the_same_problems():
     base = rows.loc["base", "mless", "none"]
     assert base.effect == pytest.approx(-1)
     assert np.isnan(base.effect_in_chat)
-
-
-def test_rounding_is_compared_on_the_same_answers():
-    answers, exact = draws_of(problems=30)
-    # A change that both conditions of a pair share has no effect.
-    rounded = exact.assign(nats=exact.nats + 0.3)
-    number = rounded.answer.str[-1]
-    # Rounding raises the log-likelihood of right answers under slashes, and lowers that
-    # of some wrong ones.
-    change = number.map({"0": 0.4, "3": -0.4}).fillna(0)
-    rounded.nats += change.where(rounded.condition == "mless", 0)
-    # Answers without stored scores.
-    unknown = rounded.assign(answer=rounded.answer + "-new")
-    rows = bfloat16.compared(answers, exact, pd.concat([rounded, unknown]))
-
-    assert list(zip(rows.treatment, rows.reference, strict=True)) == bfloat16.PAIRS
-    for row in rows.itertuples():
-        assert (row.n, row.scored) == (30, 120)
-        assert row.ratio_change == pytest.approx(0.2)
-        assert row.ratio_change_largest == pytest.approx(0.4)
-        assert row.points_bfloat16 > 1
-        assert row.points_float32 == row.log_ratio_sd_float32 == 0
-
-
-def test_answers_scored_in_only_one_dtype_are_refused(refused):
-    answers, exact = draws_of(problems=30)
-    fewer = exact[exact.answer != "p3-1"]
-    message = refused(bfloat16.compared, answers, exact, fewer)
-    assert message.startswith("tiny: answers to problems with both right")
 
 
 def test_by_the_authors_rule_the_prompt_decides_if_an_answer_has_no_box():

@@ -140,7 +140,7 @@ def _answers_of_model(loaded: Loaded, drawn: SampledAnswers) -> pd.DataFrame:
             " --model"
         )
     # Rounding to bfloat16 changes log p by tenths of a nat, by different amounts under
-    # each condition. In float32 the ratio has no such error (studies/bfloat16.py).
+    # each condition. In float32 the ratio has no such error.
     has_dtype = of_model["dtype"].eq(loaded.dtype) | (loaded.dtype == "float32")
     different = of_model[of_model["revision"].ne(loaded.revision) | ~has_dtype]
     if len(different):

@@ -13,7 +13,7 @@ this answer. It is a leave-one-out control variate (Owen, Monte Carlo theory, ch
 and 9). The estimate is unbiased for every condition, including attention masks under
 which no text can be generated. If answers are sampled in bfloat16 and scored in
 float32, it is only approximately unbiased, because they come from a slightly different
-distribution than p_mix states (studies/bfloat16.py).
+distribution than p_mix states.
 
 A problem is *mixed* if it has both right and wrong answers. The other problems
 contribute a difference of 0, so their answers need no log-likelihoods.
