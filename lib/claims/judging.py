@@ -95,8 +95,9 @@ def judge(
     """Return a verdict for each claim and each model that can test it, with p-values
     corrected for all of these verdicts (Holm).
 
-    A claim that no model can test has one verdict with the reason: that of the first
-    model whose evidence has the tables of the measure, or else of the first model.
+    A claim that no model can test has a verdict for each reason, on the first model
+    with that reason. Models whose evidence lacks the tables of the measure are left out
+    if another has them, and otherwise there is one verdict, on the first model.
     """
     verdicts = []
     for claim in claims:
@@ -108,7 +109,10 @@ def judge(
                 for model, known in evidence.items()
                 if not missing_tables(claim, known)
             ]
-            reported = [judged[model] for model in (candidates or list(evidence))[:1]]
+            by_reason: dict[str, Verdict] = {}
+            for model in candidates or list(evidence)[:1]:
+                by_reason.setdefault(judged[model].reason, judged[model])
+            reported = list(by_reason.values())
         verdicts += reported
 
     tested = [verdict for verdict in verdicts if verdict.n]
