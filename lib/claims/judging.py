@@ -109,7 +109,7 @@ def judge(
                 for model, known in evidence.items()
                 if not missing_tables(claim, known)
             ]
-            by_reason: dict[str, Verdict] = {}
+            by_reason: dict[str | None, Verdict] = {}
             for model in candidates or list(evidence)[:1]:
                 by_reason.setdefault(judged[model].reason, judged[model])
             reported = list(by_reason.values())
