@@ -10,11 +10,12 @@ The second run uses other batches, or another processor:
 
 The table shows how far an accuracy moves although nothing was changed. The second run
 has the settings of the named part of data/profiles/families.yaml: main, comparisons,
-direct or draws. Writes data/families/again.csv, a row per part, model, dtype and pair
-of
-processors, and prints it: the number of answers with another text, of right ones that
-are wrong the second time, and of wrong ones that are right. Rows of other runs are
-kept. For scores of sampled answers that another processor computed, it writes
+direct or draws.
+
+Writes data/families/again.csv, a row per part, model, dtype and pair of processors, and
+prints it: the number of answers with another text, of right ones that are wrong the
+second time, and of wrong ones that are right. Rows of other runs are kept. For scores
+of sampled answers that another processor computed, it writes
 studies/results/scores_again.csv: their largest difference in nats under each condition.
 """
 

@@ -5,10 +5,11 @@
 The weighted differences of the first 320 problems and of the others differ in the model
 whose data were looked at while they grew, and under some token limits the change of
 greedy answers by slashes is significant. Both were found by looking at the data.
-Writes studies/results/chance.csv and prints it: a row per
-question, with its statistic and p-value. If many cuts or limits could have been chosen,
-the p-value compares the largest statistic with its null distribution: that of shuffled
-problems for cuts and blocks, of random signs of the problems' changes for limits.
+
+Writes studies/results/chance.csv and prints it: a row per question, with its statistic
+and p-value. If many cuts or limits could have been chosen, the p-value compares the
+largest statistic with its null distribution: that of shuffled problems for cuts and
+blocks, of random signs of the problems' changes for limits.
 """
 
 from collections.abc import Iterator
