@@ -48,7 +48,7 @@ test: $(READY)
 
 test-vllm: $(READY)
 	$(BIN)/python -m pip install --quiet --no-deps -r requirements/vllm.txt
-	$(BIN)/python -m pytest tests/generation/test_vllm.py
+	$(BIN)/python -m pytest tests/generation/test_vllm_engine.py
 
 test-ray: $(READY)
 	$(BIN)/python -m pip install --quiet --no-deps -r requirements/ray.txt

@@ -10,7 +10,7 @@ Writes benchmarks/results/first_layers.csv, which docs/running.md shows, and pri
 import pandas as pd
 from measuring import RESULTS
 
-from lib.models.names import resolve
+from lib.models.name_resolution import resolve
 from lib.plan.model_sizes import shape_of
 
 MODELS = (

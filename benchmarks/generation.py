@@ -18,12 +18,12 @@ import pandas as pd
 import torch
 from measuring import keep
 
-from lib.generation.writer import Request, Sampling, engine_class
+from lib.generation.engine_interface import Request, Sampling, engine_class
 from lib.models.conversion import converted
 from lib.models.loading import Loaded, load
-from lib.models.names import resolve
+from lib.models.name_resolution import resolve
 from lib.prompts.building import Prompt, build_prompt
-from lib.prompts.problems import load_problems
+from lib.prompts.problem_sets import load_problems
 
 BATCH = 64
 HARNESS_BATCHES = (8, 32)

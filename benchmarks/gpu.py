@@ -21,10 +21,15 @@ from measuring import in_turns, keep
 
 from lib.attention.received import received_attention
 from lib.evaluation.score_run import score_rows
-from lib.generation.writer import Request, Sampling, engine_class, processor_name
+from lib.generation.engine_interface import (
+    Request,
+    Sampling,
+    engine_class,
+    processor_name,
+)
 from lib.models.loading import Loaded, load, load_without_weights
 from lib.prompts.building import build_prompt
-from lib.prompts.problems import load_problems
+from lib.prompts.problem_sets import load_problems
 
 TOKENS = 1024
 ROWS = 16

@@ -25,14 +25,14 @@ import transformers
 from measuring import RESULTS  # which makes lib importable
 from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedModel, Qwen2Config
 
-from lib.attention import blocks as attention_blocks
+from lib.attention import query_blocks
 from lib.attention.custom_attention import attending
 from lib.attention.decoding_step import Step
 from lib.attention.received import received_attention
-from lib.generation.cache import SlotCache, prefill
-from lib.generation.transformers import choose
-from lib.generation.writer import Sampling
-from lib.models.norms import fuse_norms
+from lib.generation.engine_interface import Sampling
+from lib.generation.key_value_caches import SlotCache, prefill
+from lib.generation.transformers_engine import choose
+from lib.models.fused_norms import fuse_norms
 
 QWEN = {
     "vocab_size": 151_936,
@@ -198,7 +198,7 @@ def whole_prompts(shape: str, dtype: torch.dtype, most: int, length: int) -> Non
     plain = functools.partial(model.get_decoder(), ids, use_cache=False)
     say(**named, way="plain forward", tokens=ids.numel(), **measured(plain))
     for blocks in BLOCKS:
-        attention_blocks.GPU_CAUSAL_BLOCKS = blocks
+        query_blocks.GPU_CAUSAL_BLOCKS = blocks
         call = functools.partial(received_attention, model, ids)
         row = {"way": "extraction", "tokens": ids.numel(), "blocks": blocks}
         say(**named, **row, **measured(call))

@@ -19,13 +19,13 @@ from measuring import in_turns, keep
 from transformers import AutoModelForCausalLM
 
 from lib.evaluation.log_likelihood import TextToScore, log_likelihoods
-from lib.generation.cache import logits_at
+from lib.generation.key_value_caches import logits_at
 from lib.models.loading import Loaded, load
 from lib.prompts.batches import pad
 from lib.prompts.building import build_prompt
 from lib.prompts.conditions import parse_condition
-from lib.prompts.problem import Problem
-from lib.prompts.problems import load_problems
+from lib.prompts.problem_schema import Problem
+from lib.prompts.problem_sets import load_problems
 
 PROBLEMS = 16
 REPEATS = 5

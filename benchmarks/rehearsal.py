@@ -33,7 +33,7 @@ from stand_in_hub import MODELS, StandInHub
 from lib.__main__ import main as command_line
 from lib.evaluation import score_run
 from lib.files.jsonl import json_lines
-from lib.models import loading, memory
+from lib.models import available_memory, loading
 from lib.paths import RESULTS
 
 GB = 1e9
@@ -111,7 +111,7 @@ def watched(record: Path, free: float, killed_in: int, arguments: list[str]) -> 
     threading.Thread(
         target=_record_peak, args=(record.with_name(PEAK),), daemon=True
     ).start()
-    memory.free_memory = lambda *_: int(free * GB)
+    available_memory.free_memory = lambda *_: int(free * GB)
     loading.check_attention = functools.partial(timed, check)
     score_run.log_likelihoods = timed_score
     return command_line(arguments)

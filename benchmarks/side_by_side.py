@@ -29,13 +29,13 @@ from measuring import ROOT, in_turns, keep
 import lib
 from lib.attention.received import received_attention
 from lib.evaluation.score_run import score_rows
-from lib.generation.cache import SlotCache
-from lib.generation.transformers import _Batch, choose
-from lib.generation.writer import Request, Sampling, engine_class
+from lib.generation.engine_interface import Request, Sampling, engine_class
+from lib.generation.key_value_caches import SlotCache
+from lib.generation.transformers_engine import _Batch, choose
 from lib.grading.equality import compare
 from lib.grading.extraction import UNDECIDED, settle
 from lib.models.loading import Loaded, load
-from lib.prompts.problems import load_problems
+from lib.prompts.problem_sets import load_problems
 
 LAYERS = 4
 EXTRACTED = (512, 2048)  # tokens

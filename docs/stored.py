@@ -27,10 +27,10 @@ from lib.claims.verdicts import (
 from lib.errors import InputError
 from lib.evaluation import answer_tables, likelihood_tables
 from lib.evaluation.profile_parts import parts_of_profile
-from lib.figures.tables import intervals_of
-from lib.files.reading import read_yaml
+from lib.figures.notebook_tables import intervals_of
+from lib.files.text_and_yaml import read_yaml
 from lib.measurement import network_tables
-from lib.measurement.run import measure
+from lib.measurement.measurement_run import measure
 from lib.profiles import (
     Accuracy,
     Attention,

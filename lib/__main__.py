@@ -145,7 +145,7 @@ def evaluate(options: EvaluateOptions, accuracy: Accuracy) -> None:
     # Imported only now, because torch takes long to import and the checks above do not
     # need it.
     from lib.evaluation import answer_run, answer_tables
-    from lib.figures.tables import show
+    from lib.figures.notebook_tables import show
 
     answers = answer_run.evaluate(accuracy, Filler(), options.seed, options.out, shard)
     table = answer_tables.summarise(answers)
@@ -170,7 +170,7 @@ def likelihood(options: LikelihoodOptions, likelihood: Likelihood) -> None:
     from lib.evaluation.pass_rate_tables import pass_rate_table
     from lib.evaluation.reference_solution_scores import score_solutions
     from lib.evaluation.sampled_answer_scores import score_draws
-    from lib.figures.tables import show
+    from lib.figures.notebook_tables import show
 
     if options.answers is None:
         scores = score_solutions(likelihood, Filler(), options.seed, options.out)

@@ -18,8 +18,8 @@ from lib.claims.verdicts import read_verdicts, totals
 from lib.errors import InputError
 from lib.evaluation.profile_parts import Part, parts_of_profile
 from lib.measurement.animated_prompt import PromptPart
+from lib.measurement.measurement_run import MeasuredPart
 from lib.measurement.planned_steps import MEASURED_PARTS
-from lib.measurement.run import MeasuredPart
 from lib.plan import downloads, make_plan, require_memory, summary
 from lib.profiles import VARIATIONS, Profile, profile_names
 

@@ -29,7 +29,7 @@ import xarray as xr
 from lib import progress
 from lib.errors import InputError
 from lib.evaluation.profile_parts import RECORDED_SETTINGS, parts_of_profile
-from lib.evaluation.records import FIELDS, NEXT_TOKEN_FIELDS, SCORE_FIELDS, frame
+from lib.evaluation.row_fields import FIELDS, NEXT_TOKEN_FIELDS, SCORE_FIELDS, frame
 from lib.evaluation.weighted_pass_rates import is_mixed, scored_draws
 from lib.files.atomic import write_atomically, write_json
 from lib.files.jsonl import read
@@ -39,8 +39,8 @@ from lib.grading.extraction import Grade
 from lib.grading.worker_pool import grade_many
 from lib.measurement.animated_prompt import PromptPart
 from lib.measurement.dataset_files import save_measured
-from lib.measurement.run import measure
-from lib.models.names import resolve
+from lib.measurement.measurement_run import measure
+from lib.models.name_resolution import resolve
 from lib.paths import DATA
 from lib.profiles import SAMPLING_CONDITIONS, Profile, load_profile
 from lib.statistics.intervals import ENOUGH

@@ -56,13 +56,8 @@ import pandas as pd
 
 from lib.errors import InputError
 from lib.evaluation.pass_rate_tables import SAMPLED_PAIR
-from lib.evaluation.records import (
-    COMPLETIONS,
-    DRAW_SCORE_FIELDS,
-    SECTION_SETTINGS,
-    base_settings,
-    frame,
-)
+from lib.evaluation.recorded_settings import SECTION_SETTINGS, base_settings
+from lib.evaluation.row_fields import COMPLETIONS, DRAW_SCORE_FIELDS, frame
 from lib.evaluation.sampled_answer_scores import draws_wanted
 from lib.evaluation.score_run import plain_rows, score_models
 from lib.evaluation.weighted_pass_rates import (
@@ -76,8 +71,8 @@ from lib.files.run_settings import read_settings
 from lib.grading import grade_many
 from lib.profiles import SAMPLING_CONDITIONS, Likelihood, PassRates
 from lib.prompts.fillers import Filler
-from lib.prompts.problems import load_problems
-from lib.prompts.sampling import sampling_order
+from lib.prompts.problem_samples import sampling_order
+from lib.prompts.problem_sets import load_problems
 from lib.statistics.importance_weighting import log_weights
 from lib.statistics.intervals import POINTS, cluster_ids, interval
 from studies.keeping import RESULTS, keep, kept_draws
@@ -106,7 +101,7 @@ def largest_sample(answers: pd.DataFrame) -> pd.DataFrame:
 def right_by_last_number(answers: pd.DataFrame) -> pd.Series:
     """Return for each answer whether it ended and its last number is the gold answer.
 
-    answers: as `lib.evaluation.records.frame` has them.
+    answers: as `lib.evaluation.row_fields.frame` has them.
     """
     numbers = [(NUMBER.findall(text) or [""])[-1] for text in answers["response"]]
     boxes = [rf"\boxed{{{number}}}" for number in numbers]

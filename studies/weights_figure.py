@@ -12,7 +12,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.figures.drawing import bytes_of, grid
+from lib.figures.figure_style import grid
+from lib.figures.saved_figures import bytes_of
 from lib.files.atomic import write_atomically
 from studies.keeping import RESULTS
 

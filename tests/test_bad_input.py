@@ -16,7 +16,7 @@ from transformers import AutoTokenizer
 
 from lib import paths
 from lib.__main__ import NO_UNIX, main
-from lib.files.store import NO_LOCKS
+from lib.files.row_store import NO_LOCKS
 
 PROBLEM = json.dumps(
     {
@@ -115,7 +115,7 @@ def folder(tmp_path, monkeypatch):
     for name in ("RESULTS", "FIGURES"):
         monkeypatch.setattr(paths, name, tmp_path / name.lower())
     # The repository's data may have a copy of MATH-500.
-    monkeypatch.setattr("lib.prompts.problems.DATA", tmp_path)
+    monkeypatch.setattr("lib.prompts.problem_sets.DATA", tmp_path)
     monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     # Processes that a test starts must find lib.

@@ -17,11 +17,11 @@ from hand_written import keep, record
 from lib import evaluation, paths
 from lib.evaluation import answer_run, score_run
 from lib.files.atomic import write_json
-from lib.generation.writer import Completion
+from lib.generation.engine_interface import Completion
 from lib.measurement import networks
 from lib.measurement.dataset_files import row_of
 from lib.measurement.dataset_variables import DIMENSIONS
-from lib.measurement.run import measure
+from lib.measurement.measurement_run import measure
 from lib.profiles import load_profile
 
 BEGUN = """

@@ -10,10 +10,10 @@ import pytest
 import scipy
 from hand_written import record, run
 
-from lib.evaluation.records import frame
+from lib.evaluation.row_fields import frame
 from lib.evaluation.weighted_pass_rates import weighted_differences
 from lib.prompts.conditions import INSTRUCTION
-from lib.prompts.problem import Problem
+from lib.prompts.problem_schema import Problem
 from studies import chance, limits, pooled, precision, solved, spelling
 
 

@@ -16,7 +16,7 @@ import types
 import pytest
 
 from lib.__main__ import main
-from lib.files import atomic, jsonl, store
+from lib.files import atomic, jsonl, row_store
 
 # When each of several runs is killed: a function of os, the number of its call, and
 # whether before, in the middle of, or after that call. In this order the folder is then
@@ -76,7 +76,7 @@ def typed(arguments, shown, kill, most):
     if kill:
         name, *when = kill
         deadly = {name: dying(getattr(os, name), *when)}
-        store.os = atomic.os = types.SimpleNamespace(**vars(os) | deadly)
+        row_store.os = atomic.os = types.SimpleNamespace(**vars(os) | deadly)
     sys.exit(main(arguments))
 
 

@@ -35,7 +35,7 @@ DEFINITIONS = ast.FunctionDef | ast.ClassDef | ast.Lambda
 # if at random. Equal numbers stay equal, as on every machine.
 SHAKING = """
 import numpy as np
-from lib.measurement import run as measuring
+from lib.measurement import measurement_run as measuring
 
 def shaken(values):
     if values.dtype.kind != "f":

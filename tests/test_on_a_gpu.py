@@ -9,14 +9,14 @@ import torch
 from eager import matrices, received
 from families import FAMILIES, spread
 
-from lib.arm.activations import order_statistics
+from lib.arm.mlp_activations import order_statistics
 from lib.arm.redistribution import redistribute
 from lib.arm.settings import Arm
 from lib.attention.received import received_attention
-from lib.generation.transformers import Engine
-from lib.generation.writer import Request, Sampling
+from lib.generation.engine_interface import Request, Sampling
+from lib.generation.transformers_engine import Engine
 from lib.models.loading import Loaded
-from lib.models.names import Source
+from lib.models.name_resolution import Source
 
 IDS = [[7, 30, 12, 45, 9, 1, 77, 5, 25, 3, 8, 19][: 8 + n % 5] for n in range(6)]
 

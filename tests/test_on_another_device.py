@@ -11,7 +11,7 @@ from lib.attention import received
 from lib.attention.custom_attention import attending, hiding
 from lib.attention.decoding_step import Step
 from lib.attention.recording import Recording
-from lib.generation.cache import SlotCache, prefill
+from lib.generation.key_value_caches import SlotCache, prefill
 
 ROWS = [[7, 30, 12, 45, 9], [7, 30, 1, 77, 5]]
 

@@ -123,7 +123,7 @@ def settings_of(monkeypatch):
         "lib.evaluation.answer_tables.summarise",
         "lib.evaluation.pass_rate_tables.pass_rate_table",
         "lib.evaluation.likelihood_tables.nat_table",
-        "lib.figures.tables.show",
+        "lib.figures.notebook_tables.show",
     ):
         monkeypatch.setattr(function, lambda *given, **options: pd.DataFrame())
     monkeypatch.setattr(

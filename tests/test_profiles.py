@@ -10,7 +10,7 @@ import yaml
 from lib import paths
 from lib.errors import InputError
 from lib.grading.extraction import last_box
-from lib.models.names import known_models
+from lib.models.name_resolution import known_models
 from lib.profiles import (
     Accuracy,
     check,
@@ -21,7 +21,7 @@ from lib.profiles import (
     profile_with_overrides,
 )
 from lib.prompts.fillers import Filler
-from lib.prompts.problems import load_problems
+from lib.prompts.problem_sets import load_problems
 
 SHIPPED = ("demo", "families", "laptop", "paper", "paper-all")
 DEMO = yaml.safe_load((paths.PROFILES / "demo.yaml").read_text(encoding="utf-8"))

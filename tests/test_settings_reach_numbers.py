@@ -26,15 +26,15 @@ from lib import evaluation, paths
 from lib.errors import Settings
 from lib.evaluation import sampled_answer_scores
 from lib.evaluation.planned_completions import completions_wanted
-from lib.evaluation.records import shared_settings
+from lib.evaluation.recorded_settings import shared_settings
 from lib.evaluation.reference_solution_scores import texts_wanted
-from lib.measurement.run import measure
+from lib.measurement.measurement_run import measure
 from lib.measurement.stored_measurements import settings_of
 from lib.models.loading import load_without_weights
 from lib.profiles import Profile, load_profile
 from lib.prompts import insertions
-from lib.prompts.problems import load_problems
-from lib.prompts.sampling import sampling_order
+from lib.prompts.problem_samples import sampling_order
+from lib.prompts.problem_sets import load_problems
 
 MINE = """
 name: mine

@@ -8,14 +8,14 @@ import pytest
 from artists import table
 from hand_written import draws_of, record
 
-from lib.evaluation.records import frame
+from lib.evaluation.row_fields import frame
 from lib.evaluation.weighted_pass_rates import (
     observed_differences,
     scored_draws,
     weighted_differences,
 )
 from lib.files.jsonl import read
-from lib.prompts.problem import Problem
+from lib.prompts.problem_schema import Problem
 from studies import (
     again,
     authors_rule,

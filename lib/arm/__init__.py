@@ -2,9 +2,9 @@
 
 Settings can be checked without torch: modules that need it are imported on first use.
 
-    settings        ARM's settings, their ranges, and their textual form
-    activations     the output of an MLP's activation function, and measures of it
-    redistribution  ARM itself: how activations are moved, and the hook that does it
+    settings         ARM's settings, their ranges, and their textual form
+    mlp_activations  the output of an MLP's activation function, and measures of it
+    redistribution   ARM itself: how activations are moved, and the hook that does it
 """
 
 import lazy_loader

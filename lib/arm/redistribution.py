@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from transformers import PreTrainedModel
 
-from lib.arm.activations import activation_module, near_zero_bound, order_statistics
+from lib.arm.mlp_activations import activation_module, near_zero_bound, order_statistics
 from lib.arm.settings import Arm
 from lib.errors import validated
 

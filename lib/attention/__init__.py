@@ -3,7 +3,7 @@ head of a model of transformers.
 
     custom_attention   one attention function for all architectures, which `attending`
                        activates, and in which `hiding` hides tokens in some layers
-    blocks             attention scores in blocks of queries, and their softmax
+    query_blocks       attention scores in blocks of queries, and their softmax
     recording          what the function records in a forward pass
     hidden_tokens      the inserted tokens that it hides from later ones
     received           the attention that each token receives, without a T x T array:

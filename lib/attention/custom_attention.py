@@ -19,9 +19,9 @@ from typing import Any
 import torch
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 
-from lib.attention.blocks import is_gpu, score_blocks, softmax_weights
 from lib.attention.decoding_step import Step
 from lib.attention.hidden_tokens import Hiding, hidden_tokens
+from lib.attention.query_blocks import is_gpu, score_blocks, softmax_weights
 from lib.attention.recording import Recording, StopForward
 from lib.errors import InputError
 

@@ -7,7 +7,7 @@ import torch
 
 class StopForward(Exception):
     """Raised in a hook or a layer to end a forward pass whose other layers are not
-    needed; `attending` and `lib.arm.activations.watched` catch it.
+    needed; `attending` and `lib.arm.mlp_activations.watched` catch it.
     """
 
 

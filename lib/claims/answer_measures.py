@@ -24,7 +24,7 @@ from lib.evaluation.answer_tables import (
     right_by_sample,
 )
 from lib.evaluation.pass_at_k_tables import distinct_2, pass_at_k
-from lib.evaluation.records import WINDOWS
+from lib.evaluation.row_fields import WINDOWS
 from lib.evaluation.weighted_pass_rates import checked_weighted_differences
 from lib.statistics.intervals import POINTS
 from lib.statistics.roc_auc import roc_values
@@ -159,7 +159,7 @@ def entropy_differences(
     that under the second, in nats per problem.
 
     tokens: the window of the reference solution over which the entropy is averaged, one
-    of `lib.evaluation.records.WINDOWS`. less: another window, whose difference is
+    of `lib.evaluation.row_fields.WINDOWS`. less: another window, whose difference is
     subtracted; None: nothing is subtracted.
     """
 

@@ -19,7 +19,7 @@ from lib import paths
 from lib.claims import answer_measures, network_measures
 from lib.claims.decision_rule import Untestable
 from lib.errors import InputError, validated
-from lib.files.reading import read_yaml
+from lib.files.text_and_yaml import read_yaml
 from lib.paths import relative_path
 from lib.profiles import VARIATIONS
 

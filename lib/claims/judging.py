@@ -29,7 +29,7 @@ from lib.claims.decision_rule import (
 from lib.claims.verdicts import Control, Estimate, Verdict
 from lib.evaluation.profile_parts import answers, draws, scores
 from lib.measurement.dataset_variables import TRAINED, UNIFORM, UNTRAINED
-from lib.measurement.run import measure
+from lib.measurement.measurement_run import measure
 from lib.profiles import VARIATIONS, Profile
 from lib.statistics.intervals import (
     ALPHA,

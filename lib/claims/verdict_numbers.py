@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from lib.claims.verdicts import Verdict
-from lib.figures.tables import interval_texts
+from lib.figures.notebook_tables import interval_texts
 
 # Of networks with random weights, by `Verdict.specific`.
 UNTRAINED_VERDICT = {True: "another", False: "the same", None: ""}

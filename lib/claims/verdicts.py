@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError, computed_field
 
 from lib import paths
 from lib.errors import InputError
-from lib.figures.tables import csv_of, shows_same
+from lib.figures.table_files import csv_of, shows_same
 from lib.files.atomic import write_atomically
 from lib.paths import relative_path
 from lib.profiles import Profile

@@ -17,8 +17,10 @@ Answers:
                                auto
     planned_completions        every completion of a run, by its key
     row_keys                   what the keys and rows of answers and scores share
-    records                    settings that decide a run's numbers; the fields of its
-                               rows
+    row_fields                 the fields of rows of answers and scores, and the table
+                               of answers
+    recorded_settings          the settings that decide a run's numbers, as run.json
+                               records them
 
 Scores, which are log-likelihoods of given texts:
 

@@ -17,18 +17,12 @@ from lib.errors import InputError, PartlyDone
 from lib.evaluation.answer_tables import summarise
 from lib.evaluation.engine_choice import generation_device, resolve_engine
 from lib.evaluation.planned_completions import WantedCompletion, completions_wanted
-from lib.evaluation.records import (
-    COMPLETIONS,
-    FIELDS,
-    SUMMARY,
-    frame,
-    shared_settings,
-    versions,
-)
+from lib.evaluation.recorded_settings import shared_settings, versions
+from lib.evaluation.row_fields import COMPLETIONS, FIELDS, SUMMARY, frame
 from lib.evaluation.row_keys import common_fields
 from lib.files.atomic import write_json
-from lib.files.store import open_store
-from lib.generation.writer import (
+from lib.files.row_store import open_store
+from lib.generation.engine_interface import (
     Completion,
     Request,
     Sampling,
@@ -41,7 +35,7 @@ from lib.grading.worker_pool import grade
 from lib.models.loading import Loaded, load_without_weights
 from lib.profiles import Accuracy
 from lib.prompts.fillers import Filler
-from lib.prompts.problems import load_problems
+from lib.prompts.problem_sets import load_problems
 
 if TYPE_CHECKING:
     from lib.generation.workers import Workers

@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from lib.files.reading import read_yaml
+from lib.files.text_and_yaml import read_yaml
 from lib.paths import DATA
 from lib.statistics.intervals import POINTS, Interval, interval
 from lib.statistics.p_values import holm, smallest_level

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from lib.evaluation.answer_tables import EFFECT_INTERVAL, answer_groups, mean_and_bounds
-from lib.evaluation.records import WINDOWS
+from lib.evaluation.row_fields import WINDOWS
 from lib.prompts.conditions import NO_LAYER, parse_condition
 
 NAT_COLUMNS = ["target", "model", "condition", "n", "nats", *EFFECT_INTERVAL]

@@ -14,11 +14,11 @@ import torch
 from lib.arm.redistribution import installed
 from lib.attention.custom_attention import hiding
 from lib.evaluation.row_keys import arm_of
-from lib.generation.cache import prefill, raise_if_nan
+from lib.generation.key_value_caches import prefill, raise_if_nan
 from lib.models.loading import Loaded
 from lib.prompts.building import Prompt
 from lib.prompts.conditions import Condition
-from lib.prompts.problem import Problem
+from lib.prompts.problem_schema import Problem
 
 # Padded tokens per forward pass, by kind of device. With a vocabulary of 150,000, their
 # logits take at most 1.2 GB on a CPU and 10 GB on a GPU, where fewer forward passes

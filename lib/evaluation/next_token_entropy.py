@@ -12,9 +12,9 @@ from collections.abc import Generator, Mapping
 import torch
 
 from lib.evaluation.log_likelihood import TextToScore, score_batch, tokens_per_pass
-from lib.evaluation.records import WINDOWS
+from lib.evaluation.row_fields import WINDOWS
 from lib.evaluation.score_run import grouped_keys, score_row
-from lib.generation.cache import raise_if_nan
+from lib.generation.key_value_caches import raise_if_nan
 from lib.models.loading import Loaded
 from lib.prompts.batches import in_batches
 

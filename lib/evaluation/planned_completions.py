@@ -10,7 +10,7 @@ from lib.profiles import Accuracy
 from lib.prompts.building import Prompt
 from lib.prompts.conditions import Condition
 from lib.prompts.fillers import Filler
-from lib.prompts.problem import Problem
+from lib.prompts.problem_schema import Problem
 
 
 class WantedCompletion(NamedTuple):

@@ -22,27 +22,27 @@ import pandas as pd
 from lib import paths
 from lib.errors import InputError
 from lib.evaluation.engine_choice import resolve_engine
-from lib.evaluation.records import (
+from lib.evaluation.recorded_settings import shared_settings
+from lib.evaluation.row_fields import (
     DRAW_SCORE_FIELDS,
     SCORE_FIELDS,
     SUMMARY,
     frame,
     score_fields,
-    shared_settings,
 )
 from lib.evaluation.weighted_pass_rates import scored_draws
 from lib.files.jsonl import read
-from lib.files.reading import read_text
 from lib.files.run_settings import (
     RUN,
     first_difference,
     read_settings,
     require_same_settings,
 )
-from lib.models.names import resolve
+from lib.files.text_and_yaml import read_text
+from lib.models.name_resolution import resolve
 from lib.profiles import Accuracy, Profile
-from lib.prompts.problems import sample_ids
-from lib.prompts.sampling import is_within
+from lib.prompts.problem_samples import is_within
+from lib.prompts.problem_sets import sample_ids
 
 # The repository's file with the settings, by part, under which its rows were made.
 RECORDED_SETTINGS = "settings.json"
@@ -277,7 +277,8 @@ def parts_of_profile(profile: Profile) -> dict[str, Part]:
 
 def answers(profile: Profile, part: str = "main") -> pd.DataFrame:
     """Return the answers of a part, stored or generated now, in a row per completion
-    (`lib.evaluation.records.frame`). The table is empty if the profile lacks the part.
+    (`lib.evaluation.row_fields.frame`). The table is empty if the profile lacks the
+    part.
 
     Raises InputError for rows that were made with other settings.
     """

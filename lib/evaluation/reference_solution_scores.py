@@ -15,7 +15,8 @@ import pandas as pd
 
 from lib.evaluation.log_likelihood import TextToScore
 from lib.evaluation.next_token_entropy import next_token_rows
-from lib.evaluation.records import score_fields, shared_settings
+from lib.evaluation.recorded_settings import shared_settings
+from lib.evaluation.row_fields import score_fields
 from lib.evaluation.score_run import (
     Texts,
     plain_rows,
@@ -27,8 +28,8 @@ from lib.models.loading import Loaded
 from lib.profiles import Likelihood
 from lib.prompts.conditions import Condition
 from lib.prompts.fillers import Filler
-from lib.prompts.problem import Problem
-from lib.prompts.problems import solved_problems
+from lib.prompts.problem_schema import Problem
+from lib.prompts.problem_sets import solved_problems
 from lib.prompts.rendering import format_for
 
 # The text that precedes the gold answer; it is not scored itself.

@@ -9,7 +9,7 @@ from lib.models.loading import Loaded
 from lib.prompts.building import Prompt, build_prompt
 from lib.prompts.conditions import Condition, Example
 from lib.prompts.fillers import Filler
-from lib.prompts.problem import Problem, posed
+from lib.prompts.problem_schema import Problem, posed
 from lib.prompts.rendering import format_for
 
 

@@ -16,13 +16,8 @@ import pandas as pd
 
 from lib.errors import InputError
 from lib.evaluation.log_likelihood import TextToScore
-from lib.evaluation.records import (
-    DRAW_SCORE_FIELDS,
-    SECTION_SETTINGS,
-    SUMMARY,
-    base_settings,
-    frame,
-)
+from lib.evaluation.recorded_settings import SECTION_SETTINGS, base_settings
+from lib.evaluation.row_fields import DRAW_SCORE_FIELDS, SUMMARY, frame
 from lib.evaluation.score_run import (
     Texts,
     plain_rows,
@@ -34,12 +29,12 @@ from lib.evaluation.weighted_pass_rates import is_mixed, scored_draws
 from lib.files.jsonl import read
 from lib.files.run_settings import read_settings
 from lib.models.loading import Loaded
-from lib.models.names import resolve
+from lib.models.name_resolution import resolve
 from lib.profiles import SAMPLING_CONDITIONS, Likelihood, PassRates
 from lib.prompts.fillers import Filler
-from lib.prompts.problem import Problem
-from lib.prompts.problems import digest, load_problems
-from lib.prompts.sampling import sampling_order
+from lib.prompts.problem_samples import sampling_order
+from lib.prompts.problem_schema import Problem
+from lib.prompts.problem_sets import digest, load_problems
 
 
 class SampledAnswers(NamedTuple):

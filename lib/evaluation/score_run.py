@@ -12,18 +12,19 @@ from pathlib import Path
 
 from lib.errors import InputError
 from lib.evaluation.log_likelihood import TextToScore, log_likelihoods, tokens_per_pass
-from lib.evaluation.records import SCORE_FIELDS, SCORES, versions
+from lib.evaluation.recorded_settings import versions
+from lib.evaluation.row_fields import SCORE_FIELDS, SCORES
 from lib.evaluation.row_keys import common_fields, key_parts, prompt_of
+from lib.files.row_store import open_store
 from lib.files.run_settings import require_same_settings, settings_key
-from lib.files.store import open_store
-from lib.generation.writer import processor_name
+from lib.generation.engine_interface import processor_name
 from lib.models.loading import Loaded, load_without_weights, with_weights
 from lib.profiles import Likelihood
 from lib.prompts.batches import in_batches
 from lib.prompts.building import Prompt
 from lib.prompts.conditions import Condition
 from lib.prompts.fillers import Filler
-from lib.prompts.problem import Problem
+from lib.prompts.problem_schema import Problem
 
 # So many problems are scored under all conditions before the next ones, so that an
 # interrupted run is a complete, smaller sample. Texts are given in the order of their

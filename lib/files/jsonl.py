@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lib.errors import InputError
-from lib.files.reading import read_bytes, read_text
+from lib.files.text_and_yaml import read_bytes, read_text
 
 
 def json_lines(path: str | Path) -> Iterator[tuple[int, Any]]:

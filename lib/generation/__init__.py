@@ -8,11 +8,12 @@ An engine is a module with a subclass of `Writer` that is named `Engine`. Its `l
 prepares a model that was loaded without weights, its `_accept` refuses settings of ARM
 that it cannot run, and its `_stream` generates.
 
-    writer        requests, completions, the base class of engines, and the state of a
-                  running answer: `Writer`, `engine_class`
-    stop_tokens   the tokens that end an answer
-    transformers  continuous batching of a transformers model, on any device, with ARM
-    cache         the key/value caches of continuous batching, and `prefill`
-    vllm          the same interface to vLLM, without ARM
-    workers       either engine in many processes, on this machine or on a cluster
+    engine_interface     requests, completions, the base class of engines, and the state
+                         of a running answer: `Writer`, `engine_class`
+    stop_tokens          the tokens that end an answer
+    transformers_engine  continuous batching of a transformers model, on any device,
+                         with ARM
+    key_value_caches     the caches of continuous batching, and `prefill`
+    vllm_engine          the same interface to vLLM, without ARM
+    workers              either engine in many processes, on this machine or a cluster
 """

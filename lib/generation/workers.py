@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lib.errors import InputError
-from lib.generation.writer import (
+from lib.generation.engine_interface import (
     Completion,
     Request,
     Sampling,

@@ -1,7 +1,7 @@
 """Measure received attention and MLP activations of a profile's models, over all of its
 problems, and tabulate them.
 
-    run                  `measure`: a profile's measurements, stored or computed now
+    measurement_run      `measure`: a profile's measurements, stored or computed now
     planned_steps        the steps of a run: a measure on one network each
     networks             load trained and untrained networks, and run a step on one
     stored_measurements  which measurements of one model are stored, and where
@@ -13,7 +13,7 @@ Measures:
     attention_changes    λ and the other changes that insertions cause in received
                          attention
     activation_changes   the changes that insertions and ARM cause in MLP activations
-    affine               how well the affine map of Eq. 2 describes layer 1's outputs
+    affine_map           how well the affine map of Eq. 2 describes layer 1's outputs
 
 Tables:
 
@@ -32,5 +32,5 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submodules=["head_curves", "interactive_prompt", "network_tables"],
-    submod_attrs={"run": ["measure"]},
+    submod_attrs={"measurement_run": ["measure"]},
 )

@@ -15,7 +15,7 @@ import torch
 import xarray as xr
 
 from lib import progress
-from lib.arm.activations import (
+from lib.arm.mlp_activations import (
     ACTIVATION_MEASURES,
     BIN_EDGES,
     histogram,

@@ -20,11 +20,11 @@ import numpy as np
 
 from lib.errors import InputError
 from lib.files.atomic import write_atomically
-from lib.models.names import resolve
+from lib.models.name_resolution import resolve
 from lib.profiles import Attention, Profile
 from lib.profiles.profile import file_name
 from lib.prompts.fillers import RANDOM_SENTENCE, Filler
-from lib.prompts.problems import load_problems
+from lib.prompts.problem_sets import load_problems
 
 FOLDER = "prompt"
 PROBLEM = "embedded/draw/159"  # written for this project, so its text may be published

@@ -22,7 +22,7 @@ from lib.models.loading import Loaded
 from lib.prompts.batches import batch_tokens, in_batches, pad
 from lib.prompts.building import Prompt, build_prompt
 from lib.prompts.fillers import Filler
-from lib.prompts.problem import Problem
+from lib.prompts.problem_schema import Problem
 
 # Token groups for which lambda is reported.
 SPANS = ["original", "problem", "instruction"]

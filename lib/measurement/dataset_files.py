@@ -16,7 +16,7 @@ import xarray as xr
 
 from lib.errors import InputError
 from lib.files.atomic import write_atomically
-from lib.files.reading import read_bytes
+from lib.files.text_and_yaml import read_bytes
 from lib.measurement.dataset_variables import ORDER, VARIABLES
 from lib.paths import relative_path
 

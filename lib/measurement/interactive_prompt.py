@@ -20,9 +20,9 @@ from IPython.core.getipython import get_ipython
 from IPython.display import HTML, Image, display
 
 from lib.errors import InputError, validated
-from lib.figures.close_up import close_up, coloured
-from lib.figures.drawing import bytes_of
-from lib.generation.writer import Request, Sampling, engine_class
+from lib.figures.saved_figures import bytes_of
+from lib.figures.single_prompt_figure import close_up, coloured
+from lib.generation.engine_interface import Request, Sampling, engine_class
 from lib.measurement.single_prompt import PromptChanges, changes_in_prompt
 from lib.models.loading import Loaded
 from lib.prompts.building import build_prompt

@@ -9,17 +9,17 @@ import xarray as xr
 
 from lib.attention.received import observe, observe_uniform
 from lib.measurement.activation_changes import measure_activations
-from lib.measurement.affine import measure_affine
+from lib.measurement.affine_map import measure_affine
 from lib.measurement.attention_changes import measure_attention, prompts_of
 from lib.measurement.dataset_variables import SEEDS, UNIFORM
 from lib.measurement.planned_steps import PlannedStep
 from lib.measurement.single_prompt import measure_tokens
 from lib.models.loading import Loaded, load
-from lib.models.names import arm_for, resolve
+from lib.models.name_resolution import arm_for, resolve
 from lib.profiles import Profile
-from lib.prompts.problem import Problem
-from lib.prompts.problems import shown_problem
-from lib.prompts.sampling import stratified_sample
+from lib.prompts.problem_samples import stratified_sample
+from lib.prompts.problem_schema import Problem
+from lib.prompts.problem_sets import shown_problem
 
 
 @functools.lru_cache(maxsize=1)

@@ -4,8 +4,8 @@
     measurements.missing(STEPS)  # the steps that a run has to measure
     measurements.read(STEPS)     # a Dataset of the stored ones
 
-results/PROFILE/measured/MODEL has a row per step (`lib.files.store`). A step's key is a
-digest of all settings that decide its numbers, so that measurements under other
+results/PROFILE/measured/MODEL has a row per step (`lib.files.row_store`). A step's key
+is a digest of all settings that decide its numbers, so that measurements under other
 settings are not found. The folder's run.json records the weights, dtype and device.
 data/PROFILE/MODEL.nc is *shipped*: a part of the repository that has all steps of a
 model in one file, with rounded numbers. It is used if results/ has no folder for the
@@ -20,8 +20,8 @@ import xarray as xr
 
 from lib.errors import InputError
 from lib.files.jsonl import read
+from lib.files.row_store import open_store
 from lib.files.run_settings import read_settings, settings_key
-from lib.files.store import open_store
 from lib.measurement.dataset_files import (
     STEPS_FILE,
     dataset_of,
@@ -31,10 +31,10 @@ from lib.measurement.dataset_files import (
     select_problems,
 )
 from lib.measurement.planned_steps import VERSIONS, PlannedStep
-from lib.models.names import arm_for, resolve
+from lib.models.name_resolution import arm_for, resolve
 from lib.profiles import Profile
-from lib.prompts.problems import sample_ids, shown_problem
-from lib.prompts.sampling import is_within
+from lib.prompts.problem_samples import is_within
+from lib.prompts.problem_sets import sample_ids, shown_problem
 
 
 class Measurements:

@@ -1,16 +1,17 @@
 """Load a model by its name: tokenizer and weights, of all layers or of the first ones.
 
-    names          resolve a name such as `demo` or `org/name@main` to a `Source`, with
-                   the entries of data/models.yaml and of its config.json
-    checkpoint     a folder of safetensors: its shards, checks that it can be used, and
-                   a digest of it
-    hub            download a complete model from the hub, or the byte ranges of its
-                   first layers
-    conversion     convert a GGUF model into a checkpoint in the cache
-    weights        build a model with the weights of a checkpoint, or with random ones
-    norms          compute RMSNorms with fewer kernels on a GPU
-    memory         the free memory, within the limit of a job
-    loading        `load`, which uses all of these and returns a `Loaded`
+    name_resolution   resolve a name such as `demo` or `org/name@main` to a `Source`,
+                      with the entries of data/models.yaml and of its config.json
+    checkpoint        a folder of safetensors: its shards, checks that it can be used,
+                      and a digest of it
+    hub               download a complete model from the hub, or the byte ranges of its
+                      first layers
+    conversion        convert a GGUF model into a checkpoint in the cache
+    weights           build a model with the weights of a checkpoint, or with random
+                      ones
+    fused_norms       compute RMSNorms with fewer kernels on a GPU
+    available_memory  the free memory, within the limit of a job
+    loading           `load`, which uses all of these and returns a `Loaded`
 
 Names and configs are read without torch, so that a mistyped name, a missing wheel or a
 head that the model lacks is reported at once.
@@ -22,6 +23,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "loading": ["Loaded", "load"],
-        "names": ["arm_for", "known_models", "resolve"],
+        "name_resolution": ["arm_for", "known_models", "resolve"],
     },
 )

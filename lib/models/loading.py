@@ -25,9 +25,9 @@ from lib.models.checkpoint import (
     weights_digest,
 )
 from lib.models.conversion import converted
+from lib.models.fused_norms import fuse_norms
 from lib.models.hub import first_layers, snapshot
-from lib.models.names import Source, resolve
-from lib.models.norms import fuse_norms
+from lib.models.name_resolution import Source, resolve
 from lib.models.weights import checkpoint_model, random_model
 
 
@@ -103,11 +103,12 @@ def load(
 ) -> Loaded:
     """Return a model that is ready to run, with its tokenizer.
 
-    spec: a model, as in `lib.models.names`. layers: load only the embedding and so many
-    first decoder layers, without output head; None: all. device: auto is CUDA if there
-    is a GPU. dtype: auto is float32 on CPU and bfloat16 on CUDA. seed: random weights,
-    as the architecture initialises them before training, without output head; None: the
-    trained weights. offload: weights beyond half of the free memory stay on disk.
+    spec: a model, as in `lib.models.name_resolution`. layers: load only the embedding
+    and so many first decoder layers, without output head; None: all. device: auto is
+    CUDA if there is a GPU. dtype: auto is float32 on CPU and bfloat16 on CUDA. seed:
+    random weights, as the architecture initialises them before training, without output
+    head; None: the trained weights. offload: weights beyond half of the free memory
+    stay on disk.
 
     Raises InputError for an unknown spec; for missing, damaged or pickled weights; for
     weights that do not fit the config; for more layers than the model has; for a

@@ -16,7 +16,7 @@ from transformers.utils.logging import disable_progress_bar
 
 from lib import paths
 from lib.files.run_settings import settings_key
-from lib.models import memory
+from lib.models import available_memory
 from lib.models.checkpoint import require_all_tensors, require_weights
 
 # Prefix of the decoder's tensors in a multimodal checkpoint, and its replacement.
@@ -80,7 +80,7 @@ def _memory_for_weights(device: str) -> dict[int | str, int]:
     if device.startswith("cuda"):
         devices = {torch.device(device).index or 0: device, **devices}
     return {
-        key: int(memory.SHARE_OF_MEMORY * memory.free_memory(name))
+        key: int(available_memory.SHARE_OF_MEMORY * available_memory.free_memory(name))
         for key, name in devices.items()
     }
 

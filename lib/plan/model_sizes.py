@@ -17,10 +17,10 @@ from huggingface_hub import HfApi
 from huggingface_hub.utils import filter_repo_objects
 
 from lib.errors import InputError
+from lib.models.available_memory import SHARE_OF_MEMORY, free_memory
 from lib.models.checkpoint import checkpoint_errors, has_all_shards, shards_of
 from lib.models.hub import DUPLICATES, hub_errors, layers_folder
-from lib.models.memory import SHARE_OF_MEMORY, free_memory
-from lib.models.names import HUB_SECONDS, Source, config_folder, gguf_parts
+from lib.models.name_resolution import HUB_SECONDS, Source, config_folder, gguf_parts
 from lib.plan.tasks import ALL_LAYERS, Task
 
 # Parts that score texts, for which some of the weights may stay on disk.

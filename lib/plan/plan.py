@@ -7,7 +7,7 @@ import pandas as pd
 
 from lib.errors import InputError
 from lib.models.hub import first_layers, snapshot
-from lib.models.names import resolve, source_with_config
+from lib.models.name_resolution import resolve, source_with_config
 from lib.plan.model_sizes import files_of, memory_for_models, memory_of, shape_of
 from lib.plan.tasks import ALL_LAYERS, Task, tasks_of
 from lib.profiles import Profile

@@ -10,13 +10,13 @@ import pandas as pd
 
 from lib.evaluation.profile_parts import Part, parts_of_profile
 from lib.evaluation.weighted_pass_rates import is_mixed
+from lib.measurement.measurement_run import MeasuredPart
 from lib.measurement.planned_steps import MEASURED_PARTS, PlannedStep
-from lib.measurement.run import MeasuredPart
 from lib.measurement.stored_measurements import Measurements
-from lib.models.names import resolve
+from lib.models.name_resolution import resolve
 from lib.profiles import SAMPLING_CONDITIONS, Accuracy, Likelihood, Profile
-from lib.prompts.problem import Problem
-from lib.prompts.problems import load_problems
+from lib.prompts.problem_schema import Problem
+from lib.prompts.problem_sets import load_problems
 
 # Characters per token of a reference solution, to estimate which solutions are too long
 # without a tokenizer.

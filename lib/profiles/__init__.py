@@ -8,13 +8,12 @@ sections             the fields that all sections of a profile have, and `attent
 accuracy_section     the section `accuracy`, with its smaller runs
 likelihood_sections  the sections `likelihood`, `ablations` and `pass_rates`
 profile              reads a profile, and finds the folders of its run
-checks               checks that a profile can run, before any weights are read
+preflight_checks     checks that a profile can run, before any weights are read
 overrides            changes a profile, and checks the parameters of notebooks
 command_options      the options of the command line
 """
 
 from lib.profiles.accuracy_section import VARIATIONS, Accuracy, Variation
-from lib.profiles.checks import check, check_accuracy
 from lib.profiles.likelihood_sections import SAMPLING_CONDITIONS, Likelihood, PassRates
 from lib.profiles.overrides import (
     Overrides,
@@ -22,6 +21,7 @@ from lib.profiles.overrides import (
     require_known_parameters,
     validate_prompt_parameters,
 )
+from lib.profiles.preflight_checks import check, check_accuracy
 from lib.profiles.profile import Profile, load_profile, profile_names
 from lib.profiles.sections import Attention, Figure, Panel
 

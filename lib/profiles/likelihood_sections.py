@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, PositiveInt, model_validator
 
-from lib.models.names import Dtype
+from lib.models.name_resolution import Dtype
 from lib.profiles.accuracy_section import Accuracy
 from lib.profiles.sections import CONDITIONS_HELP, DTYPE, Section
 from lib.prompts.conditions import Condition, ConditionField

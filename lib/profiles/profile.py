@@ -9,13 +9,13 @@ from pydantic import Field, NonNegativeInt, field_validator
 
 from lib import paths
 from lib.errors import InputError, Settings, unknown, validated
-from lib.files.reading import read_yaml
-from lib.models.names import resolve
+from lib.files.text_and_yaml import read_yaml
+from lib.models.name_resolution import resolve
 from lib.profiles.accuracy_section import Accuracy
 from lib.profiles.likelihood_sections import Likelihood, PassRates
 from lib.profiles.sections import Attention
 from lib.prompts.fillers import Filler
-from lib.prompts.sampling import is_within
+from lib.prompts.problem_samples import is_within
 
 # A profile's name is also the name of a folder.
 FOLDER_NAME = r"^\w[\w.-]{0,79}$"

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, PositiveInt, ValidationInfo, model_validator
 
 from lib.errors import Settings
-from lib.models.names import Dtype, known_models
+from lib.models.name_resolution import Dtype, known_models
 from lib.prompts.conditions import Format
 
 # Descriptions of fields that several sections have; the command line's help and

@@ -23,7 +23,7 @@ from lib import paths
 from lib.claims.verdicts import Verdict, models_of, read_verdicts, verdicts_on
 from lib.evaluation.profile_parts import parts_of_profile
 from lib.files.atomic import write_atomically
-from lib.files.reading import read_text, read_yaml
+from lib.files.text_and_yaml import read_text, read_yaml
 from lib.measurement.animated_prompt import FILLERS, PromptPart
 from lib.profiles import Profile
 from lib.statistics.intervals import ENOUGH

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn.utils.rnn import pad_sequence
 
-from lib.arm.activations import activation_module, order_statistics, watched
+from lib.arm.mlp_activations import activation_module, order_statistics, watched
 from lib.arm.redistribution import installed, redistribute
 from lib.arm.settings import Arm, Mode, parse_arm
 

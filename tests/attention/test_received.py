@@ -10,7 +10,7 @@ from eager import matrices, received
 from families import FAMILIES, spread
 from torch.nn.utils.rnn import pad_sequence
 
-from lib.attention import blocks, custom_attention
+from lib.attention import custom_attention, query_blocks
 from lib.attention.decoding_step import Step
 from lib.attention.received import observe, observe_uniform, received_attention
 from lib.errors import InputError
@@ -28,8 +28,8 @@ def test_each_prompt_of_a_padded_batch_equals_eager_attention_in_one_or_many_blo
     prompts = [torch.randint(1, 97, (n,)) for n in (53, 17, 2)]
     batch = pad_sequence(prompts, batch_first=True)
     expected = [received(matrices(model, ids)) for ids in prompts]
-    for elements in (blocks.BLOCK_ELEMENTS, 1):
-        monkeypatch.setattr(blocks, "BLOCK_ELEMENTS", elements)
+    for elements in (query_blocks.BLOCK_ELEMENTS, 1):
+        monkeypatch.setattr(query_blocks, "BLOCK_ELEMENTS", elements)
         rows = received_attention(model, batch, lengths=[53, 17, 2])
         for row, alone in zip(rows, expected, strict=True):
             tokens = alone.shape[-1]

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from evidence import verdict_on
 
-from lib.evaluation.records import WINDOWS
+from lib.evaluation.row_fields import WINDOWS
 
 PROBLEMS = 30
 

@@ -9,7 +9,7 @@ from evidence import answers, right
 from lib import paths
 from lib.claims import gather, judge, load_claims, verdict_table
 from lib.claims.judging import evidence_by_model
-from lib.figures.tables import csv_of, shows_same
+from lib.figures.table_files import csv_of, shows_same
 from lib.profiles import load_profile
 
 

@@ -12,7 +12,7 @@ from scipy import stats
 from lib import paths
 from lib.claims.claim import load_claims, values_of
 from lib.errors import InputError
-from lib.files.reading import read_yaml
+from lib.files.text_and_yaml import read_yaml
 from lib.statistics.proportions import clopper_pearson
 
 ENTRY = read_yaml(paths.DATA / "claims.yaml")["claims"][0]

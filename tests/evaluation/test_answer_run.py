@@ -12,14 +12,14 @@ from pandas.testing import assert_frame_equal
 from lib import progress
 from lib.evaluation import answer_run as module
 from lib.evaluation import engine_choice as choice
-from lib.evaluation.records import FIELDS
+from lib.evaluation.row_fields import FIELDS
 from lib.files.jsonl import read
 from lib.files.run_settings import read_settings
-from lib.generation.writer import Completion, Sampling
+from lib.generation.engine_interface import Completion, Sampling
 from lib.grading.worker_pool import grade
 from lib.profiles import Accuracy
 from lib.prompts.fillers import Filler
-from lib.prompts.problems import load_problems
+from lib.prompts.problem_sets import load_problems
 
 SHORT = {"limit": 4, "format": "plain", "max_new_tokens": 6}
 

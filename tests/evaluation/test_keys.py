@@ -14,12 +14,12 @@ from lib.evaluation.row_keys import arm_of
 from lib.evaluation.score_run import score_key
 from lib.files.jsonl import read
 from lib.models.loading import Loaded, load_without_weights
-from lib.models.names import resolve
+from lib.models.name_resolution import resolve
 from lib.profiles import Likelihood, load_profile
 from lib.prompts.conditions import parse_condition
 from lib.prompts.fillers import Filler
-from lib.prompts.problem import Problem
-from lib.prompts.problems import load_problems
+from lib.prompts.problem_schema import Problem
+from lib.prompts.problem_sets import load_problems
 
 DEMO = load_profile("demo")
 # Keys depend on the prompt, and problems of MATH-500 may not be in the repository.

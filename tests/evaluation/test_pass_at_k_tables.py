@@ -7,7 +7,7 @@ import pytest
 from hand_written import run, sampled
 
 from lib.evaluation import pass_at_k_tables
-from lib.evaluation.records import frame
+from lib.evaluation.row_fields import frame
 
 
 def test_pass_at_k_is_the_mean_over_all_choices_of_k_samples():

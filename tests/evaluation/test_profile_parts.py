@@ -10,10 +10,10 @@ from hand_written import keep, record
 from lib import evaluation, paths
 from lib.evaluation import answer_run, engine_choice, reference_solution_scores
 from lib.evaluation.profile_parts import RECORDED_SETTINGS, parts_of_profile
-from lib.evaluation.records import shared_settings
+from lib.evaluation.recorded_settings import shared_settings
 from lib.files.atomic import write_json
 from lib.files.run_settings import ADVICE
-from lib.models.names import resolve
+from lib.models.name_resolution import resolve
 from lib.profiles import (
     Likelihood,
     PassRates,
@@ -22,7 +22,7 @@ from lib.profiles import (
     profile_with_overrides,
 )
 from lib.prompts.fillers import Filler
-from lib.prompts.problems import MATH500_LIST, sample_ids
+from lib.prompts.problem_sets import MATH500_LIST, sample_ids
 
 DEMO = load_profile("demo")
 SPECS = ["gemma-3-270m", "demo"]

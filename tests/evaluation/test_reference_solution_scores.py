@@ -21,15 +21,15 @@ from lib.evaluation import next_token_entropy, reference_solution_scores, score_
 from lib.evaluation.reference_solution_scores import BEFORE_ANSWER, texts_wanted
 from lib.evaluation.score_run import require_scorable
 from lib.files.jsonl import read
-from lib.generation.writer import processor_name
-from lib.models import memory
+from lib.generation.engine_interface import processor_name
+from lib.models import available_memory
 from lib.models.loading import load
 from lib.profiles import Likelihood
 from lib.prompts.building import build_prompt
 from lib.prompts.conditions import parse_condition
 from lib.prompts.fillers import Filler
-from lib.prompts.problem import Problem
-from lib.prompts.sampling import sampling_order
+from lib.prompts.problem_samples import sampling_order
+from lib.prompts.problem_schema import Problem
 
 ARM = "arm:c=1.0"
 SOLUTIONS = ["It is $\\boxed{0}$.", "Adding gives $2$, so $\\boxed{2}$.", "$4$"]
@@ -234,7 +234,7 @@ def test_scores_with_layers_read_from_disk_equal_those_of_the_loaded_model(
 ):
     conditions = ["none", ARM, "gap", "dilution"]
     loaded = run(conditions=conditions)
-    monkeypatch.setattr(memory, "free_memory", lambda *_: 0)
+    monkeypatch.setattr(available_memory, "free_memory", lambda *_: 0)
     from_disk = run(conditions=conditions, folder="from disk")
     assert "stay on disk" in capsys.readouterr().err
     assert list(from_disk.key) == list(loaded.key)

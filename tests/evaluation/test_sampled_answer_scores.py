@@ -17,7 +17,7 @@ from lib.__main__ import main
 from lib.errors import InputError
 from lib.evaluation.answer_run import evaluate
 from lib.evaluation.pass_rate_tables import pass_rate_table
-from lib.evaluation.records import DRAW_SCORE_FIELDS
+from lib.evaluation.row_fields import DRAW_SCORE_FIELDS
 from lib.evaluation.sampled_answer_scores import score_draws
 from lib.files.atomic import write_json
 from lib.files.jsonl import read
@@ -25,8 +25,8 @@ from lib.models.loading import load
 from lib.profiles import Accuracy, Likelihood
 from lib.prompts.building import build_prompt
 from lib.prompts.fillers import Filler
-from lib.prompts.problems import load_problems
-from lib.prompts.sampling import sampling_order
+from lib.prompts.problem_samples import sampling_order
+from lib.prompts.problem_sets import load_problems
 
 TEMPERATURE = 0.8
 SEED = 3

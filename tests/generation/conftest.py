@@ -4,7 +4,7 @@ import pytest
 from transformers import AutoTokenizer
 
 from lib.models.loading import Loaded
-from lib.models.names import Source
+from lib.models.name_resolution import Source
 
 
 @pytest.fixture

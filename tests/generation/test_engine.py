@@ -17,10 +17,10 @@ from lib.arm.redistribution import installed
 from lib.arm.settings import Arm
 from lib.attention.custom_attention import attending
 from lib.attention.decoding_step import Step
-from lib.generation import transformers
-from lib.generation.cache import SlotCache, prefill
-from lib.generation.transformers import choose
-from lib.generation.writer import Request, Sampling, engine_class
+from lib.generation import transformers_engine
+from lib.generation.engine_interface import Request, Sampling, engine_class
+from lib.generation.key_value_caches import SlotCache, prefill
+from lib.generation.transformers_engine import choose
 
 CODE = Arm(c=1.0, mode="code", statistics="sequence")
 STOPS = [27, 43, 62, 83, 87, 95]  # enough tokens that rows end at different steps
@@ -143,21 +143,23 @@ def test_a_prefill_that_runs_out_of_memory_is_retried_with_fewer_prompts(
 ):
     prompts = requests([3, 8, 5, 2])
     expected = complete(tiny, prompts, 4, max_new_tokens=6)
-    prefill = transformers.prefill
+    prefill = transformers_engine.prefill
 
     def prefill_of_one(model, rows, *others):
         if len(rows) > 1:
             raise torch.OutOfMemoryError("out of memory")
         return prefill(model, rows, *others)
 
-    monkeypatch.setattr(transformers, "prefill", prefill_of_one)
+    monkeypatch.setattr(transformers_engine, "prefill", prefill_of_one)
     assert complete(tiny, prompts, 4, max_new_tokens=6) == expected
 
 
 def test_the_batch_size_fits_into_free_memory(tiny, monkeypatch):
     # Bytes per token: keys and values of 3 layers with 2 heads of 8 float32 numbers.
     position = 2 * 3 * 2 * 8 * 4
-    monkeypatch.setattr(transformers, "free_memory", lambda *_: 2 * 5 * position * 100)
+    monkeypatch.setattr(
+        transformers_engine, "free_memory", lambda *_: 2 * 5 * position * 100
+    )
     engine = engine_class("transformers")(tiny, 64)
     assert engine._rows_that_fit(100) == 5  # half of it is used
 
@@ -202,7 +204,7 @@ def test_a_token_without_probability_is_never_drawn(share):
     probabilities[:, ::2] = 0
     probabilities[:, 200:] = 0
     draws = torch.full((50,), share, dtype=torch.float64)
-    tokens, _ = transformers._tokens_at(probabilities, draws)
+    tokens, _ = transformers_engine._tokens_at(probabilities, draws)
     assert (probabilities.gather(1, tokens[:, None]) > 0).all()
 
 

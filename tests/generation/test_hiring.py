@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from lib.generation.writer import Request, Sampling
+from lib.generation.engine_interface import Request, Sampling
 
 
 class Pool:

@@ -4,7 +4,7 @@ import pytest
 from families import FAMILIES
 from launches import Launches
 
-from lib.generation.cache import prefill
+from lib.generation.key_value_caches import prefill
 
 
 @pytest.mark.parametrize(

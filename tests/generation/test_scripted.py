@@ -9,7 +9,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from lib.errors import InputError
 from lib.evaluation.answer_run import ELICITATION
-from lib.generation.writer import Request, Sampling, engine_class
+from lib.generation.engine_interface import Request, Sampling, engine_class
 from lib.grading import grade
 
 WIDTH = 64

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 from transformers import GenerationConfig
 
+from lib.generation.engine_interface import Request, Row, Sampling
 from lib.generation.stop_tokens import stop_tokens, turn_end
-from lib.generation.writer import Request, Row, Sampling
 from lib.grading import grade
 
 TURN = "<|im_start|>{{ m.role }}\n{{ m.content }}"

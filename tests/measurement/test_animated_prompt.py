@@ -23,7 +23,7 @@ from lib.measurement.animated_prompt import (
 from lib.models.loading import load
 from lib.profiles import load_profile, profile_with_overrides
 from lib.prompts.building import build_prompt
-from lib.prompts.problems import load_problems
+from lib.prompts.problem_sets import load_problems
 
 STORED = sorted(paths.DATA.glob("*/prompt/*.json.gz"))
 (WORDS,) = (one.problem for one in load_problems("embedded") if one.id == PROBLEM)

@@ -18,16 +18,16 @@ from lib.files.jsonl import read
 from lib.measurement import (
     dataset_files,
     dataset_variables,
+    measurement_run,
     networks,
     planned_steps,
-    run,
     stored_measurements,
 )
 from lib.measurement.dataset_files import STEPS_FILE, merged, save_measured
-from lib.measurement.run import measure
+from lib.measurement.measurement_run import measure
 from lib.measurement.stored_measurements import Measurements
 from lib.profiles import load_profile, profile_with_overrides
-from lib.prompts.problems import load_problems, sample_ids
+from lib.prompts.problem_sets import load_problems, sample_ids
 
 NAME = "tiny-llama"
 
@@ -166,7 +166,7 @@ def test_an_interruption_loses_one_step(profile, steps, monkeypatch):
         return dataset_files.row_of(key, measured)
 
     with monkeypatch.context() as patch:
-        patch.setattr(run, "row_of", keep_one)
+        patch.setattr(measurement_run, "row_of", keep_one)
         with pytest.raises(KeyboardInterrupt):
             measure(profile, "attention")
     first, *others = read(profile.measurements_folder(NAME) / STEPS_FILE)

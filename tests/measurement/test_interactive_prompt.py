@@ -23,7 +23,7 @@ from lib.measurement.single_prompt import received_by
 from lib.models.loading import load
 from lib.prompts.building import build_prompt
 from lib.prompts.fillers import Filler
-from lib.prompts.problem import Problem
+from lib.prompts.problem_schema import Problem
 
 PROBLEM = "A bag holds $3$ red balls. How many balls does it hold?"
 

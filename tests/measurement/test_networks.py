@@ -11,16 +11,16 @@ from lib.arm.settings import Arm
 from lib.attention.received import observe, observe_uniform
 from lib.measurement import networks
 from lib.measurement.activation_changes import measure_activations
-from lib.measurement.affine import measure_affine
+from lib.measurement.affine_map import measure_affine
 from lib.measurement.attention_changes import measure_attention, prompts_of
 from lib.measurement.dataset_variables import INSERTIONS
-from lib.measurement.run import measure
+from lib.measurement.measurement_run import measure
 from lib.measurement.single_prompt import received_by
 from lib.models.loading import load
 from lib.profiles import profile_with_overrides
 from lib.prompts.fillers import Filler
-from lib.prompts.problems import load_problems
-from lib.prompts.sampling import stratified_sample
+from lib.prompts.problem_samples import stratified_sample
+from lib.prompts.problem_sets import load_problems
 
 SEED = 2
 LIMIT = 6

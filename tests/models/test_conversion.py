@@ -20,7 +20,7 @@ from transformers import AutoModelForCausalLM, Qwen2Config, Qwen2Model, modeling
 from lib import paths
 from lib.models.conversion import converted
 from lib.models.loading import load_without_weights
-from lib.models.names import resolve, source_with_config
+from lib.models.name_resolution import resolve, source_with_config
 
 HEADS = 4
 LAYERS = 3

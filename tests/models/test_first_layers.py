@@ -16,7 +16,7 @@ from transformers import Gemma3ForConditionalGeneration, Qwen2ForCausalLM
 from lib import paths
 from lib.models import hub
 from lib.models.hub import first_layers, hub_errors, needed_tensors, snapshot
-from lib.models.names import source_with_config
+from lib.models.name_resolution import source_with_config
 
 REPO = "Qwen/Qwen2.5-Math-7B"
 GEMMA_REPO = "google/gemma-3-4b-it"

@@ -8,8 +8,8 @@ from families import WITHOUT_ATTENTION, on_cpu, save, spread
 
 from lib.attention.custom_attention import hiding
 from lib.attention.received import received_attention
-from lib.generation.cache import prefill
-from lib.generation.writer import Request, Sampling, engine_class
+from lib.generation.engine_interface import Request, Sampling, engine_class
+from lib.generation.key_value_caches import prefill
 
 ROWS = [[5, 17, 3, 88, 41, 9], [5, 17, 60, 2]]
 POSITIONS = [range(3, 5), range(1, 3)]

@@ -10,7 +10,7 @@ import pytest
 from hub_server import point_at
 
 from lib.models.hub import first_layers, snapshot
-from lib.models.names import (
+from lib.models.name_resolution import (
     HUB_SECONDS,
     config_folder,
     known_models,

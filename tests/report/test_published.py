@@ -12,7 +12,7 @@ from bs4 import BeautifulSoup
 
 from lib import paths
 from lib.claims.verdicts import stored_verdicts
-from lib.models.names import resolve
+from lib.models.name_resolution import resolve
 from lib.profiles import load_profile
 from lib.report.page import report_of
 

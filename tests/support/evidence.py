@@ -10,7 +10,7 @@ from hand_written import sampled
 
 from lib.claims.claim import load_claims
 from lib.claims.judging import judge
-from lib.evaluation.records import frame
+from lib.evaluation.row_fields import frame
 from lib.measurement.dataset_variables import DIMENSIONS
 
 CLAIMS = {claim.id: claim for claim in load_claims()}

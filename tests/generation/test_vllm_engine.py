@@ -16,9 +16,9 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from lib.arm.settings import Arm
 from lib.evaluation.answer_run import ELICITATION
-from lib.generation.writer import Request, Sampling, engine_class
+from lib.generation.engine_interface import Request, Sampling, engine_class
 from lib.prompts.building import build_prompt
-from lib.prompts.problems import load_problems
+from lib.prompts.problem_sets import load_problems
 
 installed = pytest.mark.skipif(
     importlib.util.find_spec("vllm") is None,
@@ -55,14 +55,14 @@ class StandIn:
 
 @pytest.fixture
 def vllm(monkeypatch):
-    """The module lib.generation.vllm, with the stand-in for vLLM."""
+    """The module lib.generation.vllm_engine, with the stand-in for vLLM."""
     fake = SimpleNamespace(
         LLM=StandIn, SamplingParams=SimpleNamespace, TokensPrompt=dict
     )
     monkeypatch.setitem(sys.modules, "vllm", fake)
-    monkeypatch.delitem(sys.modules, "lib.generation.vllm", raising=False)
-    yield importlib.import_module("lib.generation.vllm")
-    sys.modules.pop("lib.generation.vllm", None)
+    monkeypatch.delitem(sys.modules, "lib.generation.vllm_engine", raising=False)
+    yield importlib.import_module("lib.generation.vllm_engine")
+    sys.modules.pop("lib.generation.vllm_engine", None)
 
 
 @pytest.fixture

@@ -15,13 +15,13 @@ from unittest.mock import Mock
 import pytest
 
 from lib.errors import InputError
-from lib.files import store
+from lib.files import row_store
 from lib.files.atomic import write_json
 from lib.files.jsonl import read
+from lib.files.row_store import NO_LOCKS
 from lib.files.run_settings import ADVICE
-from lib.files.store import NO_LOCKS
 
-opened = functools.partial(store.open_store, file="completions.jsonl")
+opened = functools.partial(row_store.open_store, file="completions.jsonl")
 
 SETTINGS = {
     "model": "tiny",
@@ -177,7 +177,7 @@ def test_a_file_is_replaced_completely_or_not_at_all(tmp_path, monkeypatch, refu
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("number", store.LOCK_ERRORS)
+@pytest.mark.parametrize("number", row_store.LOCK_ERRORS)
 def test_the_error_for_a_file_system_without_locks_names_a_remedy(
     tmp_path, monkeypatch, number, refused
 ):
@@ -233,7 +233,7 @@ def test_nothing_is_written_after_a_line_that_a_full_disk_cut_off(
     tmp_path, monkeypatch
 ):
     write = os.write
-    monkeypatch.setattr(store.os, "write", lambda file, line: write(file, line[:5]))
+    monkeypatch.setattr(row_store.os, "write", lambda file, line: write(file, line[:5]))
     wanted = dict.fromkeys("abcdefgh")
 
     def finish(key):
@@ -255,7 +255,7 @@ def test_rows_that_finish_at_the_same_time_are_written_one_by_one(
         time.sleep(0.01)
         return write(file, line)
 
-    monkeypatch.setattr(store.os, "write", write_slowly)
+    monkeypatch.setattr(row_store.os, "write", write_slowly)
     wanted = dict.fromkeys("abcdefgh")
     with opened(tmp_path, SETTINGS) as rows:
         rows.fill(wanted, iter_of, "run", "row", lambda key: {"key": key})

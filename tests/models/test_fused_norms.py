@@ -9,8 +9,8 @@ from launches import Launches
 from transformers.models.gemma.modeling_gemma import GemmaRMSNorm
 from transformers.models.llama.modeling_llama import LlamaRMSNorm
 
-from lib.models import loading, memory
-from lib.models.norms import fuse_norms
+from lib.models import available_memory, loading
+from lib.models.fused_norms import fuse_norms
 
 # Qwen3 and Gemma 3 also have norms of heads.
 FUSED = ["llama", "qwen2", "qwen3", "gemma2", "gemma3-local-and-global"]
@@ -109,7 +109,7 @@ def test_norms_are_fused_when_a_model_is_loaded_for_a_gpu(tmp_path, monkeypatch)
 def test_a_model_on_disk_keeps_its_norms(tmp_path, monkeypatch):
     save(spread(FAMILIES["gemma3-local-and-global"]()), tmp_path)
     in_memory = on_cpu(tmp_path).model
-    monkeypatch.setattr(memory, "free_memory", lambda *_: 0)
+    monkeypatch.setattr(available_memory, "free_memory", lambda *_: 0)
     on_disk = on_cpu(tmp_path, offload=True).model
     fuse_norms(on_disk)
     torch.testing.assert_close(logits(on_disk), logits(in_memory), atol=1e-6, rtol=0)

@@ -6,8 +6,20 @@ import numpy as np
 import pytest
 from artists import table, texts
 
-from lib.figures import drawing
-from lib.figures.drawing import COLOURS, CONDITION_LOOKS, MARKERS, tell_apart
+from lib.figures.curves_and_intervals import (
+    interval_rows,
+    original_curves,
+    shade_inserted,
+    token_curves,
+)
+from lib.figures.figure_style import (
+    COLOURS,
+    CONDITION_LOOKS,
+    MARKERS,
+    PAPER_COLOURS,
+    grid,
+    tell_apart,
+)
 
 
 def looks_of(names):
@@ -39,7 +51,7 @@ def test_conditions_look_the_same_everywhere_and_models_look_different():
 
 @pytest.mark.parametrize("count, columns", [(1, 1), (3, 3), (4, 2), (5, 2)])
 def test_a_grid_has_the_requested_number_of_panels(count, columns):
-    figure, axes = drawing.grid(count)
+    figure, axes = grid(count)
     assert len(axes) == len(figure.axes) == count
     assert axes[0].get_gridspec().ncols == columns
 
@@ -61,7 +73,7 @@ b,1,,,
 
 
 def test_curves_show_the_received_attention_of_each_labelled_condition(ax):
-    drawing.token_curves(ax, HEAD, {"none": "without", "mless": "with"})
+    token_curves(ax, HEAD, {"none": "without", "mless": "with"})
     none, mless = ax.lines
     assert none.get_xydata().tolist() == [[0, 0.7], [1, 0.4], [2, 0.2]]
     assert mless.get_ydata().tolist() == [0.3, 0.1, 0.3, 0.2]
@@ -75,27 +87,27 @@ def test_curves_show_the_received_attention_of_each_labelled_condition(ax):
 
 
 def test_curves_can_have_the_colours_of_the_papers_figure(ax):
-    colours = drawing.PAPER_COLOURS["fig13"]
-    drawing.token_curves(ax, HEAD, {"none": "without", "mless": "with"}, colours)
+    colours = PAPER_COLOURS["fig13"]
+    token_curves(ax, HEAD, {"none": "without", "mless": "with"}, colours)
     assert [line.get_color() for line in ax.lines] == [*colours.values()]
 
 
 def test_the_inserted_tokens_are_shaded(ax):
-    drawing.shade_inserted(ax, HEAD, "Meaningless tokens")
+    shade_inserted(ax, HEAD, "Meaningless tokens")
     (shade,) = ax.patches
     assert (shade.get_x(), shade.get_width()) == (0.5, 2)
     assert texts(ax.texts) == ["Meaningless tokens"]
 
 
 def test_original_tokens_have_a_mark_where_others_were_inserted(ax):
-    drawing.original_curves(ax, HEAD, {"mless": "with"})
+    original_curves(ax, HEAD, {"mless": "with"})
     mless, mark = ax.lines
     assert mless.get_ydata().tolist() == [0.3, 0.2]
     assert mark.get_xdata() == [0.5, 0.5]
 
 
 def test_interval_rows_are_grouped_from_the_top_with_the_series_side_by_side(ax):
-    drawing.interval_rows(ax, ESTIMATES, "effect", "layer", "model")
+    interval_rows(ax, ESTIMATES, "effect", "layer", "model")
     of_a, of_b = ax.containers
     assert of_a[0].get_xdata().tolist() == [0.5, 1.0]
     ends = [segment[:, 0].tolist() for segment in of_a[2][0].get_segments()]
@@ -106,10 +118,10 @@ def test_interval_rows_are_grouped_from_the_top_with_the_series_side_by_side(ax)
 
 
 def test_interval_rows_of_an_empty_table_are_an_empty_panel(ax):
-    drawing.interval_rows(ax, ESTIMATES[:0], "effect", "layer", "model")
+    interval_rows(ax, ESTIMATES[:0], "effect", "layer", "model")
     assert not ax.containers
 
 
 def test_looks_continue_after_those_of_the_neighbouring_panel(ax):
-    drawing.interval_rows(ax, ESTIMATES, "effect", "layer", "model", order=["c"])
+    interval_rows(ax, ESTIMATES, "effect", "layer", "model", order=["c"])
     assert ax.containers[0].lines[0].get_color() == COLOURS[1]

@@ -3,10 +3,10 @@
 When a row is finished, the last row moves into its slot, and once a quarter of the
 slots is free, waiting prompts take them. No row is padded on the left, and keys are
 neither concatenated nor repeated for grouped heads. The tokens of an elicitation, the
-text appended to an answer without a result (`lib.generation.writer.Sampling`), pass
-through the same decoding steps, one token per step, so that the cache is reused. Each
-step reads all weights once, so large batches are efficient: with few rows, a step takes
-the time of reading the weights.
+text appended to an answer without a result (`Sampling.elicit`), pass through the same
+decoding steps, one token per step, so that the cache is reused. Each step reads all
+weights once, so large batches are efficient: with few rows, a step takes the time of
+reading the weights.
 """
 
 import contextlib
@@ -21,16 +21,21 @@ from lib.arm.redistribution import Installed, installed
 from lib.attention.custom_attention import attending
 from lib.attention.decoding_step import Step
 from lib.attention.model_properties import layers_without_attention
-from lib.generation.cache import SingleRowCache, SlotCache, overflow_error, prefill
-from lib.generation.writer import (
+from lib.generation.engine_interface import (
     Completion,
     Request,
     Row,
     Sampling,
     Writer,
 )
+from lib.generation.key_value_caches import (
+    SingleRowCache,
+    SlotCache,
+    overflow_error,
+    prefill,
+)
+from lib.models.available_memory import free_memory
 from lib.models.loading import with_weights
-from lib.models.memory import free_memory
 from lib.prompts.batches import batch_tokens, in_batches
 
 # Share of the free memory that the cache may use. The rest is for prefills on a GPU,

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from artists import texts
 
-from lib.figures import drawing
-from lib.figures.drawing import grid
+from lib.figures import saved_figures
+from lib.figures.figure_style import grid
 
 CURVE = pd.DataFrame({"token": [1, 2, 3], "weight": [1 / 3, 0.25, float("nan")]})
 
@@ -22,7 +22,7 @@ def run(tmp_path):
 def shown(monkeypatch):
     """The list of objects that were displayed."""
     displayed = []
-    monkeypatch.setattr(drawing, "display", displayed.append)
+    monkeypatch.setattr(saved_figures, "display", displayed.append)
     return displayed
 
 
@@ -31,7 +31,7 @@ def draw(run, table=CURVE, label="None"):
     figure, axes = grid(2)
     for ax in axes:
         ax.plot(table.token, table.weight, label=label)
-    drawing.keep(run, "fig", figure, table)
+    saved_figures.keep(run, "fig", figure, table)
     return {path.name: path.read_bytes() for path in run.figures.iterdir()}
 
 
@@ -84,6 +84,6 @@ def test_the_legend_names_each_series_once(run, shown):
     figure, axes = grid(2)
     for ax in axes:
         ax.plot([1, 2], label="None")
-    drawing.keep(run, "fig", figure, CURVE)
+    saved_figures.keep(run, "fig", figure, CURVE)
     (legend,) = figure.legends
     assert texts(legend.get_texts()) == ["None"]

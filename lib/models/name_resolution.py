@@ -30,7 +30,7 @@ from pydantic import Field, RootModel
 from lib import paths
 from lib.arm.settings import Arm
 from lib.errors import InputError, Settings, unknown, validated
-from lib.files.reading import read_yaml
+from lib.files.text_and_yaml import read_yaml
 from lib.models.checkpoint import decoder_config
 from lib.models.hub import hub_errors
 

@@ -1,37 +1,19 @@
-"""Draw the panels of single figures: ratios of two curves, λ of every layer and head,
-accuracies with the paper's, and the verdicts on claims.
+"""Draw bars of accuracies with the paper's, and matrices: λ of every layer and head,
+and the verdict on every claim for every model.
 """
 
 from textwrap import fill
 
 from matplotlib.colors import LogNorm
 
-from lib.figures.drawing import NO_CHANGE, intervals, mark_insertion, tell_apart
+from lib.figures.curves_and_intervals import intervals
+from lib.figures.figure_style import tell_apart
 
-HIGHEST_RATIO = 2  # end of the axis; triangles mark higher ratios
 LAMBDAS = [0.5, 0.7, 1, 1.4, 2]  # ticks of the colour scale
 GROUP_WIDTH = 0.81  # of a model's bars together, in units of the distance of models
 LABEL_WIDTH = 9  # characters per line of the label below a group of bars
 NUMBER_HEIGHT = 1.5  # %, at which a bar's number is written
 CLAIM_WIDTH, MODEL_WIDTH = 104, 10  # characters per line of a claim, of a model's name
-
-
-def ratio_curve(ax, head):
-    """Draw the attention that each original token receives with the slashes, divided by
-    what it receives without.
-
-    head: the rows of one panel of `head_curves.received_by_token`.
-    """
-    received = head[head.part != "inserted"].set_index("condition").received
-    ratios = received["mless"].to_numpy() / received["none"].to_numpy()
-    ax.plot(ratios, color="0.35", label="with slashes / without")
-    for position in (ratios > HIGHEST_RATIO).nonzero()[0]:
-        label = f"ratio above {HIGHEST_RATIO}"
-        ax.plot(position, HIGHEST_RATIO, "k^", clip_on=False, label=label)
-    mark_insertion(ax, head)
-    ax.axhline(1, **NO_CHANGE)
-    ax.set(xlabel="Position among the original tokens", ylabel="Ratio")
-    ax.set_ylim(0, HIGHEST_RATIO)
 
 
 def lambda_map(axes, models):

@@ -14,10 +14,10 @@ from lib import paths
 from lib.errors import InputError, unknown, unusable_variable, validated
 from lib.files.atomic import write_atomically
 from lib.files.jsonl import json_lines
-from lib.files.reading import read_text
+from lib.files.text_and_yaml import read_text
 from lib.paths import DATA
-from lib.prompts.problem import REQUIRED, Problem, is_nothing
-from lib.prompts.sampling import Listed, sampling_order, stratified_sample
+from lib.prompts.problem_samples import Listed, sampling_order, stratified_sample
+from lib.prompts.problem_schema import REQUIRED, Problem, is_nothing
 
 EMBEDDED = DATA / "embedded.jsonl"
 # Id and level of each problem of MATH-500, in its order. They suffice to select a

@@ -12,7 +12,7 @@ from typing import Any
 
 from lib.arm.settings import Arm
 from lib.errors import InputError
-from lib.generation.writer import (
+from lib.generation.engine_interface import (
     Completion,
     Request,
     Row,
@@ -21,8 +21,8 @@ from lib.generation.writer import (
     chunk_size,
     elicitation_tokens,
 )
+from lib.models.available_memory import free_memory
 from lib.models.loading import Loaded, load_without_weights
-from lib.models.memory import free_memory
 
 # vLLM reads these when it is imported, and its processes inherit them. They communicate
 # only within this machine.

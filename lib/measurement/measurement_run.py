@@ -13,12 +13,12 @@ from collections.abc import Sequence
 
 import xarray as xr
 
-from lib.files.store import open_store
+from lib.files.row_store import open_store
 from lib.measurement.dataset_files import STEPS_FILE, row_of
 from lib.measurement.planned_steps import MEASURED_PARTS, STEPS, PlannedStep
 from lib.measurement.stored_measurements import Measurements
 from lib.profiles import Profile
-from lib.prompts.problems import load_problems
+from lib.prompts.problem_sets import load_problems
 
 
 class MeasuredPart:

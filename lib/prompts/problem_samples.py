@@ -6,7 +6,7 @@ import hashlib
 from collections import Counter
 from typing import NamedTuple, TypeVar
 
-from lib.prompts.problem import Problem
+from lib.prompts.problem_schema import Problem
 
 # A level's problem of rank r (from 0) comes at (r + 0.45) / size of the level. Among
 # such offsets, this one differs from the largest-remainder method at the fewest sample

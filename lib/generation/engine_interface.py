@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from lib.arm.activations import activation_module
+from lib.arm.mlp_activations import activation_module
 from lib.arm.settings import Arm
 from lib.errors import InputError, unknown
 from lib.generation.stop_tokens import stop_tokens
@@ -26,7 +26,7 @@ from lib.grading.extraction import last_box
 CHUNK_BATCHES = 4
 # Prompts per batch that are assumed if only memory limits the batch.
 UNLIMITED_BATCH = 256
-# The engines: modules of this package.
+# The engines: modules of this package, whose names end in _engine.
 ENGINES = ("transformers", "vllm")
 
 
@@ -265,4 +265,4 @@ def engine_class(name: str):
     """
     if name not in ENGINES:
         raise unknown("engine", name, ENGINES)
-    return importlib.import_module(f"lib.generation.{name}").Engine
+    return importlib.import_module(f"lib.generation.{name}_engine").Engine
