@@ -198,11 +198,11 @@ def grade(options: GradeOptions) -> None:
     from lib.statistics.rounding import format_interval
 
     grades = grade_many(read_pairs(options.file, options.answer, options.response))
-    for verdict in grades:
-        print(json.dumps(vars(verdict)))
-    share = interval([POINTS * verdict.correct for verdict in grades], kind="share")
+    for graded in grades:
+        print(json.dumps(vars(graded)))
+    share = interval([POINTS * graded.correct for graded in grades], kind="share")
     percent = format_interval(share.estimate, share.low, share.high)
-    methods = Counter(verdict.method for verdict in grades)
+    methods = Counter(graded.method for graded in grades)
     ungraded = [f"{methods[name]} {name}" for name in sorted(STATUSES & set(methods))]
     counts = ", ".join([f"n = {share.n}", *ungraded])
     print(f"{percent} % correct, {counts}", file=sys.stderr)

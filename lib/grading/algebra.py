@@ -40,9 +40,9 @@ def equal_by_algebra(gold: str, answer: str) -> bool:
     parsed = _parsed(answer)
     if not expected or isinstance(expected[0], str):
         raise UnreadableGold(gold)
-    verdict = _same(expected[0], parsed[0]) if parsed else None
-    if verdict is not None:
-        return verdict
+    is_equal = _same(expected[0], parsed[0]) if parsed else None
+    if is_equal is not None:
+        return is_equal
     return verify(
         expected,
         parsed,
@@ -142,15 +142,15 @@ def _same(gold, answer) -> bool | None:
 
     # Equal if they agree wherever both are defined: sqrt(1/k) is 1/sqrt(k), and |x| is
     # not x.
-    verdict = None
+    is_equal = None
     for first in range(len(TEST_VALUES)):
         values = TEST_VALUES[first:] + TEST_VALUES[:first]
         at = dict(zip(letters, values, strict=False))
         if _is_defined(gold, at) and _is_defined(answer, at):
-            verdict = _same_number(gold.subs(at), answer.subs(at))
-            if not verdict:
+            is_equal = _same_number(gold.subs(at), answer.subs(at))
+            if not is_equal:
                 break
-    return verdict
+    return is_equal
 
 
 def _is_defined(value: Expr, at: dict) -> bool:

@@ -39,10 +39,10 @@ def compare(gold: str, answer: str) -> tuple[bool, str]:
     expected = _in_radians(in_digits(spelled(gold)))
     given = _in_radians(in_digits(spelled(answer)))
     sides = [side.strip() for side in _APPROXIMATELY.split(given) if side.strip()]
-    verdicts = (
+    decisions = (
         _decided(expected, _without_lead(expected, side)) for side in sides or [given]
     )
-    correct, method = max(verdicts, key=itemgetter(0))
+    correct, method = max(decisions, key=itemgetter(0))
     if correct:
         return True, method
     if has_unread_words(expected):
@@ -77,9 +77,9 @@ def _decided(gold: str, answer: str) -> tuple[bool, str]:
     gold, answer = _without_names(gold, answer)
     gold, answer = _shaped(gold, answer), _shaped(answer, gold)
     for method, rule in _RULES.items():
-        verdict = rule(gold, answer)
-        if verdict is not None:
-            return verdict, method
+        is_equal = rule(gold, answer)
+        if is_equal is not None:
+            return is_equal, method
     return equal_by_algebra(_for_algebra(gold), _for_algebra(answer)), "math-verify"
 
 

@@ -47,9 +47,9 @@ def grade_many(pairs: Iterable[tuple[str, str]]) -> list[Grade]:
     for number, pair in enumerate(pairs, 1):
         _require_text(number, *pair)
     grades = [settle(*pair) for pair in pairs]
-    undecided = [n for n, verdict in enumerate(grades) if verdict.method == UNDECIDED]
+    undecided = [n for n, one in enumerate(grades) if one.method == UNDECIDED]
     tasks = [(SECONDS, pairs[n][0], grades[n].extracted) for n in undecided]
-    for n, (correct, method) in zip(undecided, _verdicts(tasks), strict=True):
+    for n, (correct, method) in zip(undecided, _results(tasks), strict=True):
         grades[n] = replace(grades[n], correct=correct, method=method)
     return grades
 
@@ -62,7 +62,7 @@ def _require_text(number: int, gold: object, response: object) -> None:
             )
 
 
-def _verdicts(tasks: list[tuple], tries: int = 2) -> list[tuple[bool, str]]:
+def _results(tasks: list[tuple], tries: int = 2) -> list[tuple[bool, str]]:
     """Return the workers' results (correct, method) for pairs, in their order.
 
     tasks: the arguments of `_compare`. If the pool is broken, because its idle workers
@@ -71,11 +71,11 @@ def _verdicts(tasks: list[tuple], tries: int = 2) -> list[tuple[bool, str]]:
     futures: list[ProcessFuture] = []
     try:
         futures = [_workers().schedule(_compare, task) for task in tasks]
-        return [_verdict(future) for future in futures]
+        return [_result(future) for future in futures]
     except RuntimeError as error:
         _pool.cache_clear()
         if tries > 1:
-            return _verdicts(tasks, tries - 1)
+            return _results(tasks, tries - 1)
         raise InputError(f"no grading worker starts: {error}") from error
     finally:
         for future in futures:
@@ -123,7 +123,7 @@ def _pool() -> ProcessPool:
 os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
-def _verdict(future: ProcessFuture) -> tuple[bool, str]:
+def _result(future: ProcessFuture) -> tuple[bool, str]:
     """Return a worker's result for a pair; False and "timeout" or "crash" if the worker
     ended.
     """

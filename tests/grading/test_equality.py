@@ -215,10 +215,10 @@ def pairs():
 
 def test_the_same_answer_is_accepted_in_any_form_and_a_near_miss_is_not():
     grades = grade_many((gold, boxed(answer)) for gold, answer, _ in pairs())
-    for (gold, answer, same), verdict in zip(pairs(), grades, strict=True):
-        assert verdict.extracted == answer
-        assert verdict.method not in STATUSES, (gold, answer)
-        assert verdict.correct is same, (gold, answer, verdict.method)
+    for (gold, answer, same), graded in zip(pairs(), grades, strict=True):
+        assert graded.extracted == answer
+        assert graded.method not in STATUSES, (gold, answer)
+        assert graded.correct is same, (gold, answer, graded.method)
 
 
 # The method that decides, a gold answer and another answer.
@@ -272,8 +272,8 @@ STATUS_OF = {
 @pytest.mark.parametrize("status", STATUS_OF)
 def test_a_pair_that_cannot_be_compared_gets_a_status(status):
     for gold, response in STATUS_OF[status]:
-        verdict = grade(gold, response)
-        assert (verdict.correct, verdict.method) == (False, status), (gold, response)
+        graded = grade(gold, response)
+        assert (graded.correct, graded.method) == (False, status), (gold, response)
         assert status in STATUSES
 
 

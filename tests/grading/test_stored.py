@@ -45,11 +45,11 @@ def test_every_stored_answer_gets_its_stored_grade_by_the_authors_rule(stored):
         instructed = parse_condition(row["condition"]).instructed
         # The rule looks for boxes, and only the instruction has one.
         prompt = INSTRUCTION if instructed else ""
-        verdicts = {
+        grades = {
             "correct_authors": is_correct_by_authors(answer, prompt, response),
             "correct_authors_on_completion": is_correct_by_authors(
                 answer, "", response
             ),
             "correct_exact": is_exact_match(answer, row["extracted"]),
         }
-        assert verdicts == {field: row[field] for field in verdicts}, row["key"]
+        assert grades == {field: row[field] for field in grades}, row["key"]

@@ -46,7 +46,7 @@ def test_a_killed_worker_costs_at_most_one_grade():
     for worker in workers():
         worker.kill()
     pairs = [("2x", r"\boxed{x+x}")] * 20
-    methods = [verdict.method for verdict in grade_many(pairs)]
+    methods = [graded.method for graded in grade_many(pairs)]
     assert methods.count("math-verify") >= 20 - (os.cpu_count() or 1)
     assert set(methods) <= {"math-verify", "crash"}
 
@@ -118,8 +118,8 @@ def test_grades_keep_their_order_in_threads_and_in_a_forked_child():
 
     def in_order():
         grades = grade_many(pairs)
-        same = [verdict.extracted for verdict in grades] == answers
-        return same and all(verdict.correct for verdict in grades)
+        same = [graded.extracted for graded in grades] == answers
+        return same and all(graded.correct for graded in grades)
 
     with ThreadPoolExecutor(3) as threads:
         assert all(threads.map(lambda _: in_order(), range(3)))
