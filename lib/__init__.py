@@ -48,7 +48,8 @@ A subpackage imports only from the lines above it:
     errors statistics paths progress
     files attention
     arm
-    prompts models grading
+    models grading
+    prompts
     profiles generation figures
     measurement evaluation
     claims

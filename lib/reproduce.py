@@ -17,7 +17,7 @@ from lib import paths
 from lib.claims.verdicts import read_verdicts, totals
 from lib.errors import InputError
 from lib.evaluation.profile_parts import Part, parts_of_profile
-from lib.measurement.animated_prompt import PromptPart
+from lib.measurement.animated_prompt import AnimatedPromptPart
 from lib.measurement.measurement_run import MeasuredPart
 from lib.measurement.planned_steps import MEASURED_PARTS
 from lib.plan import downloads, make_plan, require_memory, summary
@@ -120,7 +120,7 @@ def _begin_results(profile: Profile, fresh: bool) -> None:
 
 def _parts(
     profile: Profile, stored: bool
-) -> dict[str, MeasuredPart | PromptPart | Part]:
+) -> dict[str, MeasuredPart | AnimatedPromptPart | Part]:
     """Return all parts of a profile by name.
 
     stored: whether measurements that the repository has are used.
@@ -128,7 +128,7 @@ def _parts(
     measured = {
         name: MeasuredPart(profile, name, stored=stored) for name in MEASURED_PARTS
     }
-    prompts = {"prompts": PromptPart(profile, stored=stored)}
+    prompts = {"prompts": AnimatedPromptPart(profile, stored=stored)}
     return measured | prompts | parts_of_profile(profile)
 
 

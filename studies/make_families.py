@@ -37,7 +37,7 @@ from lib.files.run_settings import RUN, first_difference, read_settings
 from lib.grading.authors_grader import is_correct_by_authors, is_exact_match
 from lib.grading.extraction import Grade
 from lib.grading.worker_pool import grade_many
-from lib.measurement.animated_prompt import PromptPart
+from lib.measurement.animated_prompt import AnimatedPromptPart
 from lib.measurement.dataset_files import save_measured
 from lib.measurement.measurement_run import measure
 from lib.models.name_resolution import resolve
@@ -60,7 +60,7 @@ def write_measurements(profile: Profile) -> None:
 
 def write_prompts(profile: Profile) -> None:
     """Write a file per model with the attention in one prompt, for the page."""
-    part = PromptPart(profile, stored=False)
+    part = AnimatedPromptPart(profile, stored=False)
     part.complete()
     for path in part.files().values():
         write_atomically(FOLDER / "prompt" / path.name, path.read_bytes())

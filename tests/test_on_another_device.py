@@ -6,7 +6,7 @@ import pytest
 import torch
 from families import FAMILIES
 
-from lib.arm import redistribution
+from lib.arm import forward_hook, redistribution
 from lib.attention import received
 from lib.attention.custom_attention import attending, hiding
 from lib.attention.decoding_step import Step
@@ -25,9 +25,7 @@ def model(request):
 @torch.inference_mode()
 def test_no_operation_waits_for_the_device_or_leaves_it(model, monkeypatch):
     # The meta device has no random generators.
-    monkeypatch.setattr(
-        redistribution, "new_generators", lambda rows, *_: [None] * rows
-    )
+    monkeypatch.setattr(forward_hook, "new_generators", lambda rows, *_: [None] * rows)
     monkeypatch.setitem(redistribution.ELEMENTS_AT_ONCE, "meta", 1000)
     decoder = model.get_decoder()
     ids = torch.tensor(ROWS, device="meta")
@@ -44,7 +42,7 @@ def test_no_operation_waits_for_the_device_or_leaves_it(model, monkeypatch):
     slots.write(0, cache, [5, 5])
     positions = slots.next_positions(2, model.device)
     with (
-        redistribution.installed(model, mode="code", statistics="sequence"),
+        forward_hook.installed(model, mode="code", statistics="sequence"),
         attending(decoder, step=Step(positions)),
     ):
         output = model(

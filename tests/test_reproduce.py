@@ -47,7 +47,7 @@ def runs(monkeypatch, tmp_path):
     monkeypatch.setattr(reproduce, "make_plan", plan)
     monkeypatch.setattr(papermill, "execute_notebook", execute)
     monkeypatch.setattr(reproduce, "MeasuredPart", Measured)
-    monkeypatch.setattr(reproduce, "PromptPart", Measured)
+    monkeypatch.setattr(reproduce, "AnimatedPromptPart", Measured)
     for kind in (Part, DrawScoresPart):
         monkeypatch.setattr(kind, "complete", complete)
     monkeypatch.setattr(reproduce, "read_verdicts", lambda profile: [])

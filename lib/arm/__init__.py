@@ -4,12 +4,17 @@ Settings can be checked without torch: modules that need it are imported on firs
 
     settings         ARM's settings, their ranges, and their textual form
     mlp_activations  the output of an MLP's activation function, and measures of it
-    redistribution   ARM itself: how activations are moved, and the hook that does it
+    redistribution   ARM itself: how activations are moved
+    forward_hook     ARM in a model: `installed`
 """
 
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
-    submod_attrs={"redistribution": ["installed", "redistribute"], "settings": ["Arm"]},
+    submod_attrs={
+        "forward_hook": ["installed"],
+        "redistribution": ["redistribute"],
+        "settings": ["Arm"],
+    },
 )

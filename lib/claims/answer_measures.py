@@ -23,7 +23,7 @@ from lib.evaluation.answer_tables import (
     answer_groups,
     right_by_sample,
 )
-from lib.evaluation.pass_at_k_tables import distinct_2, pass_at_k
+from lib.evaluation.pass_at_k_tables import distinct_2_by_problem, pass_at_k
 from lib.evaluation.row_fields import WINDOWS
 from lib.evaluation.weighted_pass_rates import checked_weighted_differences
 from lib.statistics.intervals import POINTS
@@ -109,12 +109,9 @@ def sampling_differences(
             )
         return pd.Series(pass_at_k(samples, k), samples.index)
 
-    def diversity(group: pd.DataFrame) -> pd.Series:
-        return group.groupby("problem_id", sort=False).response.agg(distinct_2)
-
     statistics = {f"pass@{k}": passed}
     if distinct:
-        statistics["distinct 2-grams"] = diversity
+        statistics["distinct 2-grams"] = distinct_2_by_problem
     differences = {}
     for name, statistic in statistics.items():
         table = _by_condition(answers, "sampling", [condition, "none"], statistic)

@@ -16,7 +16,7 @@ Answers:
     engine_choice              the engine that generates answers if the settings say
                                auto
     planned_completions        every completion of a run, by its key
-    row_keys                   what the keys and rows of answers and scores share
+    row_keys                   what the keys of answers and scores share
     row_fields                 the fields of rows of answers and scores, and the table
                                of answers
     recorded_settings          the settings that decide a run's numbers, as run.json

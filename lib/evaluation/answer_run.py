@@ -18,8 +18,7 @@ from lib.evaluation.answer_tables import summarise
 from lib.evaluation.engine_choice import generation_device, resolve_engine
 from lib.evaluation.planned_completions import WantedCompletion, completions_wanted
 from lib.evaluation.recorded_settings import shared_settings, versions
-from lib.evaluation.row_fields import COMPLETIONS, FIELDS, SUMMARY, frame
-from lib.evaluation.row_keys import common_fields
+from lib.evaluation.row_fields import COMPLETIONS, FIELDS, SUMMARY, common_fields, frame
 from lib.files.atomic import write_json
 from lib.files.row_store import open_store
 from lib.generation.engine_interface import (
@@ -218,15 +217,15 @@ def _row(
     wanted = wanted_by_key[completion.key]
     text = completion.text
     gold = wanted.problem.answer
-    verdict = grade(gold, text)
+    graded = grade(gold, text)
     row = common_fields(loaded, wanted.problem, wanted.condition)
-    row |= vars(completion) | vars(verdict)
+    row |= vars(completion) | vars(graded)
     if accuracy.temperature == 0:
         # The tokens of a greedy answer follow from its prompt.
         del row["token_ids"]
     row["sample"] = wanted.sample
     row["response"] = text
-    row["correct_exact"] = is_exact_match(gold, verdict.extracted)
+    row["correct_exact"] = is_exact_match(gold, graded.extracted)
     row["correct_authors"] = is_correct_by_authors(gold, wanted.prompt.text, text)
     row["correct_authors_on_completion"] = is_correct_by_authors(gold, "", text)
     if wanted.arm:

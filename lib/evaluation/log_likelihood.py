@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from lib.arm.redistribution import installed
+from lib.arm.forward_hook import installed
 from lib.attention.custom_attention import hiding
 from lib.evaluation.row_keys import arm_of
 from lib.generation.key_value_caches import prefill, raise_if_nan

@@ -66,8 +66,7 @@ def _measures_by_problem(group: pd.DataFrame, values: pd.DataFrame) -> pd.DataFr
     samples = values.shape[1]
     measures = {f"pass@{k}": pass_at_k(values, k) for k in PASSES if k <= samples}
     shares = pd.DataFrame(measures, index=values.index)
-    texts = group.groupby("problem_id", sort=False)["response"]
-    shares["distinct 2-grams"] = texts.agg(distinct_2)
+    shares["distinct 2-grams"] = distinct_2_by_problem(group)
     return POINTS * shares
 
 
@@ -84,6 +83,11 @@ def pass_at_k(correct: ArrayLike, k: int) -> np.ndarray:
     wrong = (correct == 0).sum(1)
     choices = np.where(samples < k, np.nan, special.comb(samples, k))
     return 1 - special.comb(wrong, k) / choices
+
+
+def distinct_2_by_problem(group: pd.DataFrame) -> pd.Series:
+    """Return `distinct_2` of the answers of one model and condition to each problem."""
+    return group.groupby("problem_id", sort=False)["response"].agg(distinct_2)
 
 
 def distinct_2(texts: Iterable[str]) -> float:

@@ -1,11 +1,17 @@
 """Define the fields of the rows of answers and scores, and the table of answers."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from lib.errors import InputError
 from lib.profiles import Likelihood
+from lib.prompts.conditions import Condition
+from lib.prompts.problem_schema import Problem
+
+if TYPE_CHECKING:  # stored rows are read without torch
+    from lib.models.loading import Loaded
 
 COMPLETIONS = "completions.jsonl"
 SCORES = "scores.jsonl"
@@ -89,6 +95,23 @@ DRAW_SCORE_FIELDS = [*SCORE_FIELDS, "answer", "sample", "drawn_under", "temperat
 def score_fields(section: Likelihood) -> list[str]:
     """Return the fields of the scores that a section requests."""
     return NEXT_TOKEN_FIELDS if section.next_token else SCORE_FIELDS
+
+
+def common_fields(loaded: "Loaded", problem: Problem, condition: Condition) -> dict:
+    """Return the fields of a row that describe its model, problem and condition."""
+    row = problem.model_dump() | model_identity(loaded)
+    row["condition"] = str(condition)
+    row["problem_id"] = problem.id
+    return row
+
+
+def model_identity(loaded: "Loaded") -> dict[str, str]:
+    """Return the name, revision and dtype of a model, as in rows and keys."""
+    return {
+        "model": loaded.name,
+        "revision": loaded.revision,
+        "dtype": loaded.dtype,
+    }
 
 
 def frame(rows: Sequence[dict], part: str = "main") -> pd.DataFrame:

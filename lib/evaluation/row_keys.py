@@ -1,10 +1,11 @@
-"""Build what the keys and rows of answers and of scores have in common: the model's
-identity, the prompt of a problem under a condition, and the settings of ARM.
+"""Build what the keys of answers and of scores have in common: the model's identity,
+the prompt of a problem under a condition, and the settings of ARM.
 """
 
 from collections.abc import Sequence
 
 from lib.arm.settings import Arm
+from lib.evaluation.row_fields import model_identity
 from lib.models.loading import Loaded
 from lib.prompts.building import Prompt, build_prompt
 from lib.prompts.conditions import Condition, Example
@@ -27,23 +28,6 @@ def key_parts(
     if arm:
         parts["arm"] = arm.model_dump()
     return parts
-
-
-def common_fields(loaded: Loaded, problem: Problem, condition: Condition) -> dict:
-    """Return the fields of a row that describe its model, problem and condition."""
-    row = problem.model_dump() | model_identity(loaded)
-    row["condition"] = str(condition)
-    row["problem_id"] = problem.id
-    return row
-
-
-def model_identity(loaded: Loaded) -> dict[str, str]:
-    """Return the name, revision and dtype of a model, as in rows and keys."""
-    return {
-        "model": loaded.name,
-        "revision": loaded.revision,
-        "dtype": loaded.dtype,
-    }
 
 
 def prompt_of(

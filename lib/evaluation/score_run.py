@@ -13,8 +13,8 @@ from pathlib import Path
 from lib.errors import InputError
 from lib.evaluation.log_likelihood import TextToScore, log_likelihoods, tokens_per_pass
 from lib.evaluation.recorded_settings import versions
-from lib.evaluation.row_fields import SCORE_FIELDS, SCORES
-from lib.evaluation.row_keys import common_fields, key_parts, prompt_of
+from lib.evaluation.row_fields import SCORE_FIELDS, SCORES, common_fields
+from lib.evaluation.row_keys import key_parts, prompt_of
 from lib.files.row_store import open_store
 from lib.files.run_settings import require_same_settings, settings_key
 from lib.generation.engine_interface import processor_name

@@ -8,8 +8,9 @@ An engine is a module with a subclass of `Writer` that is named `Engine`. Its `l
 prepares a model that was loaded without weights, its `_accept` refuses settings of ARM
 that it cannot run, and its `_stream` generates.
 
-    engine_interface     requests, completions, the base class of engines, and the state
-                         of a running answer: `Writer`, `engine_class`
+    engine_interface     requests, completions, and the base class of engines:
+                         `Writer`, `engine_class`
+    running_answer       the tokens that the model reads next, until the answer ends
     stop_tokens          the tokens that end an answer
     transformers_engine  continuous batching of a transformers model, on any device,
                          with ARM

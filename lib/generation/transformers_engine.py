@@ -17,14 +17,13 @@ from typing import Any
 
 import torch
 
-from lib.arm.redistribution import Installed, installed
+from lib.arm.forward_hook import Installed, installed
 from lib.attention.custom_attention import attending
 from lib.attention.decoding_step import Step
 from lib.attention.model_properties import layers_without_attention
 from lib.generation.engine_interface import (
     Completion,
     Request,
-    Row,
     Sampling,
     Writer,
 )
@@ -34,6 +33,7 @@ from lib.generation.key_value_caches import (
     overflow_error,
     prefill,
 )
+from lib.generation.running_answer import Row
 from lib.models.available_memory import free_memory
 from lib.models.loading import with_weights
 from lib.prompts.batches import batch_tokens, in_batches

@@ -13,6 +13,7 @@ Measures:
     attention_changes    λ and the other changes that insertions cause in received
                          attention
     activation_changes   the changes that insertions and ARM cause in MLP activations
+    token_classes        digits, operators, conjunctions and other tokens of a problem
     affine_map           how well the affine map of Eq. 2 describes layer 1's outputs
 
 Tables:

@@ -1,6 +1,6 @@
 """Measure one prompt with fillers of increasing length, which the web page animates.
 
-    part = PromptPart(profile)
+    part = AnimatedPromptPart(profile)
     part.complete()                # measures each model that has no file
     part.files()["gemma-3-270m"]
 
@@ -35,7 +35,7 @@ OCTAVES = 16  # a byte represents values from 2**-16 to 1
 LARGEST_BYTE = 255  # largest value of a byte
 
 
-class PromptPart:
+class AnimatedPromptPart:
     """The measured prompt of each model of a profile, and the folders of its files.
 
     stored: False to ignore the shipped files and those of the larger run, so that the

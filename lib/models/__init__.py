@@ -1,11 +1,14 @@
 """Load a model by its name: tokenizer and weights, of all layers or of the first ones.
 
     name_resolution   resolve a name such as `demo` or `org/name@main` to a `Source`,
-                      with the entries of data/models.yaml and of its config.json
+                      with the entries of data/models.yaml
+    availability      the entries of a model's config.json, and whether its weights can
+                      be had
     checkpoint        a folder of safetensors: its shards, checks that it can be used,
                       and a digest of it
     hub               download a complete model from the hub, or the byte ranges of its
                       first layers
+    hub_environment   which environment variable prevents a connection to the hub
     conversion        convert a GGUF model into a checkpoint in the cache
     weights           build a model with the weights of a checkpoint, or with random
                       ones

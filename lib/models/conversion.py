@@ -19,8 +19,9 @@ import transformers
 from lib import paths
 from lib.errors import InputError
 from lib.files.atomic import complete_folder
+from lib.models.availability import gguf_parts
 from lib.models.checkpoint import checkpoint_errors, require_all_tensors, weights_digest
-from lib.models.name_resolution import Source, gguf_parts
+from lib.models.name_resolution import Source
 from lib.models.weights import quiet
 
 CONVERSION = (

@@ -28,7 +28,7 @@ from huggingface_hub.utils import (
 from tqdm import tqdm
 
 from lib import paths
-from lib.errors import InputError, unusable_variable
+from lib.errors import InputError
 from lib.files.atomic import complete_folder, write_json
 from lib.models.checkpoint import (
     SHARD_INDEX,
@@ -37,6 +37,7 @@ from lib.models.checkpoint import (
     has_all_shards,
     require_layers,
 )
+from lib.models.hub_environment import unusable_variable
 
 SMALL_FILES = ["*.json", "*.txt", "*.model", "*.jinja", "*.tiktoken"]
 # The same weights in other formats.

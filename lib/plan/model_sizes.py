@@ -17,12 +17,14 @@ from huggingface_hub import HfApi
 from huggingface_hub.utils import filter_repo_objects
 
 from lib.errors import InputError
+from lib.models.availability import HUB_SECONDS, config_folder, gguf_parts
 from lib.models.available_memory import SHARE_OF_MEMORY, free_memory
 from lib.models.checkpoint import checkpoint_errors, has_all_shards, shards_of
 from lib.models.hub import DUPLICATES, hub_errors, layers_folder
-from lib.models.name_resolution import HUB_SECONDS, Source, config_folder, gguf_parts
+from lib.models.name_resolution import Source
 from lib.plan.tasks import ALL_LAYERS, Task
 
+GB = 1e9
 # Parts that score texts, for which some of the weights may stay on disk.
 SCORING = ("likelihood", "ablations", "draw_scores")
 # Bytes that a run needs besides weights: Python, logits, and the cache of a batch.
@@ -138,3 +140,8 @@ def memory_of(task: Task, shape: Shape) -> float:
     if task.part in SCORING:
         needed = min(needed, SHARE_OF_MEMORY * memory_for_models())
     return needed + WORKING_MEMORY
+
+
+def gigabytes(size: float) -> str:
+    """Return a number of bytes as text in units of 10^9 bytes."""
+    return f"{size / GB:.1f} GB"

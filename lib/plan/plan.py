@@ -6,13 +6,19 @@ from typing import NamedTuple
 import pandas as pd
 
 from lib.errors import InputError
+from lib.models.availability import source_with_config
 from lib.models.hub import first_layers, snapshot
-from lib.models.name_resolution import resolve, source_with_config
-from lib.plan.model_sizes import files_of, memory_for_models, memory_of, shape_of
+from lib.models.name_resolution import resolve
+from lib.plan.model_sizes import (
+    files_of,
+    gigabytes,
+    memory_for_models,
+    memory_of,
+    shape_of,
+)
 from lib.plan.tasks import ALL_LAYERS, Task, tasks_of
 from lib.profiles import Profile
 
-GB = 1e9
 STORED_BYTES = 2  # per number on the hub: weights are published in bfloat16
 
 
@@ -121,8 +127,3 @@ def summary(plan: Plan) -> str:
         return "Plan: nothing to fetch or compute, everything is stored"
     to_fetch = gigabytes(sum(need.to_fetch for need in plan.needs))
     return f"Plan: {to_fetch} to fetch, {prompts:,} prompts"
-
-
-def gigabytes(size: float) -> str:
-    """Return a number of bytes as text in units of 10^9 bytes."""
-    return f"{size / GB:.1f} GB"

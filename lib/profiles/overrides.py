@@ -15,7 +15,8 @@ from pydantic import Field, NonNegativeInt, PositiveInt, StringConstraints
 
 from lib.errors import InputError, Settings, unknown, validated
 from lib.files.run_settings import settings_key
-from lib.models.name_resolution import Dtype, resolve, source_with_config
+from lib.models.availability import source_with_config
+from lib.models.name_resolution import Dtype, resolve
 from lib.profiles.accuracy_section import ENGINE, VARIATIONS, WORKERS, Engine
 from lib.profiles.profile import Profile, load_profile, profile_names
 from lib.profiles.sections import DTYPE, LIMIT, NameOrPath

@@ -5,12 +5,8 @@ from itertools import product
 from math import inf
 
 from lib.errors import InputError
-from lib.models.name_resolution import (
-    Source,
-    require_available,
-    resolve,
-    source_with_config,
-)
+from lib.models.availability import require_available, source_with_config
+from lib.models.name_resolution import Source, resolve
 from lib.profiles.accuracy_section import Accuracy
 from lib.profiles.profile import Profile
 from lib.profiles.sections import Attention, Panel

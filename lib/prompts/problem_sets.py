@@ -11,10 +11,11 @@ from pathlib import Path
 from huggingface_hub import HfApi
 
 from lib import paths
-from lib.errors import InputError, unknown, unusable_variable, validated
+from lib.errors import InputError, unknown, validated
 from lib.files.atomic import write_atomically
 from lib.files.jsonl import json_lines
 from lib.files.text_and_yaml import read_text
+from lib.models.hub_environment import unusable_variable
 from lib.paths import DATA
 from lib.prompts.problem_samples import Listed, sampling_order, stratified_sample
 from lib.prompts.problem_schema import REQUIRED, Problem, is_nothing

@@ -24,7 +24,7 @@ from lib.claims.verdicts import Verdict, models_of, read_verdicts, verdicts_on
 from lib.evaluation.profile_parts import parts_of_profile
 from lib.files.atomic import write_atomically
 from lib.files.text_and_yaml import read_text, read_yaml
-from lib.measurement.animated_prompt import FILLERS, PromptPart
+from lib.measurement.animated_prompt import FILLERS, AnimatedPromptPart
 from lib.profiles import Profile
 from lib.statistics.intervals import ENOUGH
 
@@ -86,7 +86,7 @@ def packed_prompts(profile: Profile) -> dict[str, str]:
     """Return, by model, the file with the measurements of one prompt, in base64."""
     return {
         model: base64.b64encode(file.read_bytes()).decode()
-        for model, file in PromptPart(profile).files().items()
+        for model, file in AnimatedPromptPart(profile).files().items()
     }
 
 

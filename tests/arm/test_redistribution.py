@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn.utils.rnn import pad_sequence
 
+from lib.arm.forward_hook import installed
 from lib.arm.mlp_activations import activation_module, order_statistics, watched
-from lib.arm.redistribution import installed, redistribute
+from lib.arm.redistribution import redistribute
 from lib.arm.settings import Arm, Mode, parse_arm
 
 
@@ -164,7 +165,7 @@ def test_mode_text_changes_only_the_prompt_and_mode_code_every_step(
     mode, calls, monkeypatch
 ):
     moving = Mock(side_effect=lambda x, **options: x)
-    monkeypatch.setattr("lib.arm.redistribution.redistribute", moving)
+    monkeypatch.setattr("lib.arm.forward_hook.redistribute", moving)
     model = FAMILIES["llama"]()
     ids = torch.randint(1, 32, (1, 6))
     with installed(model, mode=mode):

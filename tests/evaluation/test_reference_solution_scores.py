@@ -15,7 +15,7 @@ from eager import hidden_by_hand
 from families import FAMILIES, spread
 from tokenizers.processors import TemplateProcessing
 
-from lib.arm.redistribution import installed
+from lib.arm.forward_hook import installed
 from lib.errors import InputError
 from lib.evaluation import next_token_entropy, reference_solution_scores, score_run
 from lib.evaluation.reference_solution_scores import BEFORE_ANSWER, texts_wanted

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import DynamicCache
 
-from lib.arm.redistribution import installed
+from lib.arm.forward_hook import installed
 from lib.arm.settings import Arm
 from lib.attention.custom_attention import attending
 from lib.attention.decoding_step import Step

@@ -16,7 +16,7 @@ from lib.measurement.animated_prompt import (
     LARGEST_BYTE,
     OCTAVES,
     PROBLEM,
-    PromptPart,
+    AnimatedPromptPart,
     coded,
     measure_prompt,
 )
@@ -66,7 +66,7 @@ def test_stored_lambdas_follow_from_the_stored_bytes_of_the_project_problem(path
 
 def test_the_demo_model_reproduces_its_stored_prompt():
     demo = load_profile("demo")
-    stored = read(PromptPart(demo).files()["SmolLM2-135M-Instruct"])
+    stored = read(AnimatedPromptPart(demo).files()["SmolLM2-135M-Instruct"])
     measured = measure_prompt(demo.attention, "demo")
     for name in ("revision", "tokens"):
         assert measured[name] == stored[name]
@@ -86,7 +86,7 @@ def own(tiny_llama, tmp_path, monkeypatch):
 
 
 def test_a_users_model_is_measured_into_results_once(own, tiny_llama):
-    part = PromptPart(own)
+    part = AnimatedPromptPart(own)
     assert not part.files()
     part.complete()
     file = own.results / "prompt" / f"{tiny_llama.name}.json.gz"
@@ -128,7 +128,7 @@ def test_the_repositorys_prompt_is_used_unless_everything_is_measured_again(
         animated_prompt, "measure_prompt", lambda *_: {"fillers": "some"}
     )
     profile = load_profile("families")
-    part = PromptPart(profile, stored)
+    part = AnimatedPromptPart(profile, stored)
     part.complete()
     folder = paths.DATA / profile.name if stored else profile.results
     file = part.files()["gemma-3-270m"]

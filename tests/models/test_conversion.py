@@ -18,9 +18,10 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, Qwen2Config, Qwen2Model, modeling_utils
 
 from lib import paths
+from lib.models.availability import source_with_config
 from lib.models.conversion import converted
 from lib.models.loading import load_without_weights
-from lib.models.name_resolution import resolve, source_with_config
+from lib.models.name_resolution import resolve
 
 HEADS = 4
 LAYERS = 3

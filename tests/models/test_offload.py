@@ -6,7 +6,7 @@ import pytest
 import torch
 from families import FAMILIES, on_cpu, save, spread
 
-from lib.arm.redistribution import installed
+from lib.arm.forward_hook import installed
 from lib.attention.custom_attention import attending, hiding
 from lib.attention.received import received_attention
 from lib.models import available_memory, weights

@@ -9,14 +9,9 @@ import time
 import pytest
 from hub_server import point_at
 
+from lib.models.availability import HUB_SECONDS, config_folder, source_with_config
 from lib.models.hub import first_layers, snapshot
-from lib.models.name_resolution import (
-    HUB_SECONDS,
-    config_folder,
-    known_models,
-    resolve,
-    source_with_config,
-)
+from lib.models.name_resolution import known_models, resolve
 from lib.plan.model_sizes import files_of, shape_of
 
 OPEN = "org/open"

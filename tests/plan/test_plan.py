@@ -17,7 +17,7 @@ from lib import evaluation, paths
 from lib.__main__ import main
 from lib.evaluation import sampled_answer_scores
 from lib.measurement.measurement_run import measure
-from lib.models.name_resolution import source_with_config
+from lib.models.availability import source_with_config
 from lib.plan import as_text, downloads, make_plan, model_sizes, summary, tasks
 from lib.plan.model_sizes import shape_of
 from lib.profiles import load_profile
