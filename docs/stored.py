@@ -17,13 +17,8 @@ from pydantic.fields import FieldInfo
 from lib import evaluation, paths
 from lib.claims import answer_measures
 from lib.claims.claim import Claim, load_claims
-from lib.claims.verdicts import (
-    Estimate,
-    Verdict,
-    models_of,
-    stored_verdicts,
-    verdicts_on,
-)
+from lib.claims.verdict_files import stored_verdicts
+from lib.claims.verdicts import Estimate, Verdict, models_of, verdicts_on
 from lib.errors import InputError
 from lib.evaluation import answer_tables, likelihood_tables
 from lib.evaluation.profile_parts import parts_of_profile

@@ -99,7 +99,8 @@ def _judge(profile: Profile) -> None:
     """Judge every claim, store the verdicts and print them."""
     from lib.claims.claim import load_claims
     from lib.claims.judging import gather, judge
-    from lib.claims.verdicts import totals, verdicts_as_text, write_verdicts
+    from lib.claims.verdict_files import write_verdicts
+    from lib.claims.verdicts import totals, verdicts_as_text
 
     if not profile.all_shipped:
         print(

@@ -14,7 +14,8 @@ import papermill
 import yaml
 
 from lib import paths
-from lib.claims.verdicts import read_verdicts, totals
+from lib.claims.verdict_files import read_verdicts
+from lib.claims.verdicts import totals
 from lib.errors import InputError
 from lib.evaluation.profile_parts import Part, parts_of_profile
 from lib.measurement.animated_prompt import AnimatedPromptPart

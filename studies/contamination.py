@@ -38,7 +38,7 @@ from lib.evaluation.recorded_settings import versions
 from lib.evaluation.row_fields import model_identity
 from lib.files.jsonl import read
 from lib.files.row_store import open_store
-from lib.files.run_settings import settings_key
+from lib.files.run_json import settings_key
 from lib.generation.engine_interface import Request, Sampling, engine_class
 from lib.models.loading import Loaded, load_without_weights
 from lib.profiles import load_profile

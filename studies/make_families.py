@@ -33,7 +33,7 @@ from lib.evaluation.row_fields import FIELDS, NEXT_TOKEN_FIELDS, SCORE_FIELDS, f
 from lib.evaluation.weighted_pass_rates import is_mixed, scored_draws
 from lib.files.atomic import write_atomically, write_json
 from lib.files.jsonl import read
-from lib.files.run_settings import RUN, first_difference, read_settings
+from lib.files.run_json import RUN, first_difference, read_settings
 from lib.grading.authors_grader import is_correct_by_authors, is_exact_match
 from lib.grading.extraction import Grade
 from lib.grading.worker_pool import grade_many

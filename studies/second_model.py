@@ -67,7 +67,7 @@ from lib.evaluation.weighted_pass_rates import (
     weighted_differences,
 )
 from lib.files.jsonl import read
-from lib.files.run_settings import read_settings
+from lib.files.run_json import read_settings
 from lib.grading import grade_many
 from lib.profiles import SAMPLING_CONDITIONS, Likelihood, PassRates
 from lib.prompts.fillers import Filler

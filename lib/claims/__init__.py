@@ -8,7 +8,8 @@ decision_rule      the rule that turns these values into a verdict
 judging            `gather` collects the evidence about each model, `judge` returns a
                    verdict for every claim and model, with control networks
 verdict_numbers    the table of the numbers behind verdicts, for readers
-verdicts           the fields of a `Verdict`; verdicts in files, tables and totals
+verdicts           the fields of a `Verdict`; lists of verdicts, and their totals
+verdict_files      read and write verdicts, with a table of them
 """
 
 import lazy_loader
@@ -19,6 +20,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "claim": ["load_claims"],
         "judging": ["gather", "judge"],
         "verdict_numbers": ["numbers_table"],
-        "verdicts": ["models_of", "verdict_table", "write_verdicts"],
+        "verdict_files": ["verdict_table", "write_verdicts"],
+        "verdicts": ["models_of"],
     },
 )

@@ -4,7 +4,7 @@ import importlib.util
 from pathlib import Path
 
 from lib.errors import InputError
-from lib.files.run_settings import RUN, read_settings
+from lib.files.run_json import RUN, read_settings
 from lib.profiles import Accuracy
 
 

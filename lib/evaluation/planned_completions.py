@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from lib.arm.settings import Arm
 from lib.evaluation.row_keys import arm_of, key_parts, prompt_of
-from lib.files.run_settings import settings_key
+from lib.files.run_json import settings_key
 from lib.models.loading import Loaded
 from lib.profiles import Accuracy
 from lib.prompts.building import Prompt

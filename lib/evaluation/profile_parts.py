@@ -32,7 +32,7 @@ from lib.evaluation.row_fields import (
 )
 from lib.evaluation.weighted_pass_rates import scored_draws
 from lib.files.jsonl import read
-from lib.files.run_settings import (
+from lib.files.run_json import (
     RUN,
     first_difference,
     read_settings,
@@ -276,9 +276,8 @@ def parts_of_profile(profile: Profile) -> dict[str, Part]:
 
 
 def answers(profile: Profile, part: str = "main") -> pd.DataFrame:
-    """Return the answers of a part, stored or generated now, in a row per completion
-    (`lib.evaluation.row_fields.frame`). The table is empty if the profile lacks the
-    part.
+    """Return the answers of a part, stored or generated now, as a table of
+    `lib.evaluation.row_fields.frame`. It is empty if the profile lacks the part.
 
     Raises InputError for rows that were made with other settings.
     """

@@ -27,7 +27,7 @@ from lib.evaluation.score_run import (
 )
 from lib.evaluation.weighted_pass_rates import is_mixed, scored_draws
 from lib.files.jsonl import read
-from lib.files.run_settings import read_settings
+from lib.files.run_json import read_settings
 from lib.models.loading import Loaded
 from lib.models.name_resolution import resolve
 from lib.profiles import SAMPLING_CONDITIONS, Likelihood, PassRates

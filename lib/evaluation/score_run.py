@@ -16,7 +16,7 @@ from lib.evaluation.recorded_settings import versions
 from lib.evaluation.row_fields import SCORE_FIELDS, SCORES, common_fields
 from lib.evaluation.row_keys import key_parts, prompt_of
 from lib.files.row_store import open_store
-from lib.files.run_settings import require_same_settings, settings_key
+from lib.files.run_json import require_same_settings, settings_key
 from lib.generation.engine_interface import processor_name
 from lib.models.loading import Loaded, load_without_weights, with_weights
 from lib.profiles import Likelihood

@@ -27,7 +27,7 @@ from lib import progress
 from lib.errors import InputError
 from lib.files.atomic import write_json
 from lib.files.jsonl import complete_lines, read, rows_of_lines
-from lib.files.run_settings import RUN, require_same_settings
+from lib.files.run_json import RUN, require_same_settings
 
 # Threads that turn results into rows, so that a slow one does not delay the others.
 FINISHING_THREADS = 4

@@ -21,7 +21,7 @@ import xarray as xr
 from lib.errors import InputError
 from lib.files.jsonl import read
 from lib.files.row_store import open_store
-from lib.files.run_settings import read_settings, settings_key
+from lib.files.run_json import read_settings, settings_key
 from lib.measurement.dataset_files import (
     STEPS_FILE,
     dataset_of,

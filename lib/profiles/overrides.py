@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import Field, NonNegativeInt, PositiveInt, StringConstraints
 
 from lib.errors import InputError, Settings, unknown, validated
-from lib.files.run_settings import settings_key
+from lib.files.run_json import settings_key
 from lib.models.availability import source_with_config
 from lib.models.name_resolution import Dtype, resolve
 from lib.profiles.accuracy_section import ENGINE, VARIATIONS, WORKERS, Engine

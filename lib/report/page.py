@@ -20,7 +20,8 @@ import pandas as pd
 from markupsafe import Markup
 
 from lib import paths
-from lib.claims.verdicts import Verdict, models_of, read_verdicts, verdicts_on
+from lib.claims.verdict_files import read_verdicts
+from lib.claims.verdicts import Verdict, models_of, verdicts_on
 from lib.evaluation.profile_parts import parts_of_profile
 from lib.files.atomic import write_atomically
 from lib.files.text_and_yaml import read_text, read_yaml

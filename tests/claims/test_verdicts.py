@@ -11,14 +11,13 @@ from scipy import stats
 
 from lib import paths
 from lib.claims.judging import judge
-from lib.claims.verdicts import (
+from lib.claims.verdict_files import (
     read_verdicts,
     stored_verdicts,
-    totals,
     verdict_table,
-    verdicts_as_text,
     write_verdicts,
 )
+from lib.claims.verdicts import totals, verdicts_as_text
 from lib.profiles import load_profile
 from lib.statistics.intervals import ENOUGH, sample_size_for_power
 from lib.statistics.proportions import tango_interval

@@ -14,7 +14,7 @@ from lib.evaluation import answer_run as module
 from lib.evaluation import engine_choice as choice
 from lib.evaluation.row_fields import FIELDS
 from lib.files.jsonl import read
-from lib.files.run_settings import read_settings
+from lib.files.run_json import read_settings
 from lib.generation.engine_interface import Completion, Sampling
 from lib.grading.worker_pool import grade
 from lib.profiles import Accuracy

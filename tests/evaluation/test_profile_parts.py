@@ -12,7 +12,7 @@ from lib.evaluation import answer_run, engine_choice, reference_solution_scores
 from lib.evaluation.profile_parts import RECORDED_SETTINGS, parts_of_profile
 from lib.evaluation.recorded_settings import shared_settings
 from lib.files.atomic import write_json
-from lib.files.run_settings import ADVICE
+from lib.files.run_json import ADVICE
 from lib.models.name_resolution import resolve
 from lib.profiles import (
     Likelihood,

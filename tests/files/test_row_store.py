@@ -19,7 +19,7 @@ from lib.files import row_store
 from lib.files.atomic import write_json
 from lib.files.jsonl import read
 from lib.files.row_store import NO_LOCKS
-from lib.files.run_settings import ADVICE
+from lib.files.run_json import ADVICE
 
 opened = functools.partial(row_store.open_store, file="completions.jsonl")
 

@@ -10,7 +10,7 @@ from nbformat.v4 import new_markdown_cell, new_notebook
 from report_folder import verdict
 
 from lib import paths
-from lib.claims.verdicts import write_verdicts
+from lib.claims.verdict_files import write_verdicts
 from lib.profiles import load_profile
 from lib.report.page import write_report
 

@@ -18,7 +18,7 @@ from report_folder import (
 )
 
 from lib import paths
-from lib.claims.verdicts import write_verdicts
+from lib.claims.verdict_files import write_verdicts
 from lib.report.page import write_report
 from lib.statistics.intervals import ENOUGH
 

@@ -11,7 +11,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from lib import paths
-from lib.claims.verdicts import stored_verdicts
+from lib.claims.verdict_files import stored_verdicts
 from lib.models.name_resolution import resolve
 from lib.profiles import load_profile
 from lib.report.page import report_of

@@ -5,7 +5,8 @@ import json
 
 from hand_written import keep, record
 
-from lib.claims.verdicts import Verdict, write_verdicts
+from lib.claims.verdict_files import write_verdicts
+from lib.claims.verdicts import Verdict
 from lib.profiles import Profile
 
 ANSWERED = "SmolLM2-135M-Instruct"  # the demo model's name in results
