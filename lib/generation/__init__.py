@@ -4,9 +4,9 @@ or in worker processes.
     writer = engine_class("transformers")(loaded, batch_size=8)
     completions = writer.complete([Request("key", input_ids)], Sampling(512))
 
-An engine is a module with a subclass of `Writer` that is named `Engine`. Its `load`
-prepares a model that was loaded without weights, its `_accept` refuses settings of ARM
-that it cannot run, and its `_stream` generates.
+The engine NAME is the class `Engine`, a subclass of `Writer`, in the module
+NAME_engine. Its `load` prepares a model that was loaded without weights, its `_accept`
+refuses settings of ARM that it cannot run, and its `_stream` generates.
 
     engine_interface     requests, completions, and the base class of engines:
                          `Writer`, `engine_class`
