@@ -104,6 +104,16 @@ def heads_table(model: xr.Dataset, *, all_layers: bool = False) -> pd.DataFrame:
 
 
 @of_each_model
+def variation_table(model: xr.Dataset) -> pd.DataFrame:
+    """Return how much the attention that inserted tokens receive varies among them, as
+    a coefficient of variation: for the slashes and the sentence, by layer and head.
+    """
+    values = select_layers(model["flatness"])
+    compared = values.condition.isin(["mless", "random"])
+    return means_table(values[{"condition": compared}], "variation")
+
+
+@of_each_model
 def mass_table(model: xr.Dataset, *, all_layers: bool = False) -> pd.DataFrame:
     """Return the share of attention, in %, that the inserted tokens receive, by layer.
 

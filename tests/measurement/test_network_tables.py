@@ -21,6 +21,7 @@ from lib.measurement.network_tables import (
     mass_table,
     select_layers,
     spans_table,
+    variation_table,
 )
 from lib.statistics.intervals import interval
 
@@ -83,6 +84,23 @@ def test_heads_and_layers_have_the_mean_over_problems_and_its_interval():
     close(heads["lambda"], [0.65, 1.1])
     ends = interval(slashes[:, 0])
     close(heads.loc[0, ["low", "high"]], [ends.low, ends.high])
+
+
+def test_the_variation_among_inserted_tokens_has_a_row_for_each_insertion_and_head():
+    slashes = np.array([[0.1, 0.2], [0.3, 0.4], [0.1, 0.2], [0.3, 0.4]])
+    of_none = np.full_like(slashes, NAN)
+    flatness = np.stack([of_none, slashes, 3 * slashes])[:, :, None]
+    conditions = ["none", "mless", "random"]
+    model = measured({"flatness": flatness}, condition=conditions, problem=FOUR)
+    table = variation_table(model)
+    labels = table[["model", "condition", "layer", "head", "n"]].values.tolist()
+    assert labels == [
+        ["m", "mless", 1, 1, 4],
+        ["m", "mless", 1, 2, 4],
+        ["m", "random", 1, 1, 4],
+        ["m", "random", 1, 2, 4],
+    ]
+    close(table["variation"], [0.2, 0.3, 0.6, 0.9])
 
 
 def test_attention_mass_is_in_percent_with_its_three_references():
