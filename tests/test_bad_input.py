@@ -76,6 +76,7 @@ reproduce --engine vllm | arm: engine vllm does not run ARM: use transformers
 evaluate --speed 3 | unrecognized arguments: --speed 3
 reproduce --profile dmo |
 (did you mean demo?): choose from demo, families, laptop, paper, paper-all, or give a
+reproduce --profile none.yaml | or give a YAML file by its path from /
 reproduce --profile twice.yaml | twice.yaml: line 8: limit is given twice
 reproduce --profile object.yaml | could not determine a constructor
 reproduce --only 77 | unknown notebook '77': choose from 01_attention_maps
@@ -90,6 +91,7 @@ grade cut.jsonl.gz | cut.jsonl.gz cannot be read: Compressed file ended before
 evaluate --problems odd.jsonl |
 odd.jsonl, line 1: level: must be a whole number, not 'hard'
 evaluate --problems empty.jsonl | empty.jsonl has no problems
+evaluate --problems pipe | unknown problems 'pipe': give embedded, math500 or
 plan --profile hub.yaml | org/name: cannot be downloaded
 """
 COMMANDS = COMMANDS.replace("evaluate", "evaluate --model demo --limit 2 --out o")
@@ -111,7 +113,7 @@ FOREIGN = (
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """The working folder of the commands, with FILES and two damaged files."""
+    """The working folder of the commands, with FILES, two damaged files and a pipe."""
     for name in ("RESULTS", "FIGURES"):
         monkeypatch.setattr(paths, name, tmp_path / name.lower())
     # The repository's data may have a copy of MATH-500.
@@ -125,6 +127,7 @@ def folder(tmp_path, monkeypatch):
         (tmp_path / name).write_text(content)
     (tmp_path / "latin.jsonl").write_bytes(b'{"problem": "\xe9"}')
     (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(PROBLEM.encode())[:-9])
+    os.mkfifo(tmp_path / "pipe")
     return tmp_path
 
 

@@ -94,6 +94,12 @@ likelihood.conditions: must not be empty, not []
 | {likelihood: {models: [demo], conditions: [none, layers-1-to-31-only]}}
 layers-1-to-31-only: the model has layers 1 to 30
 
+| {likelihood: {models: [demo, demo]}}
+likelihood.models: demo is given twice
+
+accuracy | {levels: []}
+accuracy.levels: must not be empty, not []
+
 | {likelihood: {models: [org/m@a, org/m@b]}}
 org/m@a and org/m@b are both called m: use a separate profile for each
 

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from lib.errors import Settings, validated
-from lib.profiles.sections import CONDITIONS_HELP, LIMIT, NameOrPath, Section
+from lib.profiles.sections import CONDITIONS_HELP, LIMIT, Models, Section
 from lib.prompts.conditions import AnsweredField, Example
 
 # Descriptions that the command line's help shows, too.
@@ -55,7 +55,7 @@ class Variation(Settings):
 class Direct(Variation):
     """A run of answers without reasoning, with a separate list of models."""
 
-    models: list[NameOrPath] = Field(
+    models: Models = Field(
         min_length=1, description="the models that answer without reasoning"
     )
 
@@ -64,7 +64,7 @@ class Accuracy(Variation, Section):
     """The generation of answers: conditions, decoding, engine, and the smaller runs."""
 
     levels: list[NonNegativeInt] | None = Field(
-        None, description="the levels of the problems; all if null"
+        None, min_length=1, description="the levels of the problems; all if null"
     )
     examples: list[Example] = Field(
         [],

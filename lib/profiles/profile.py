@@ -179,7 +179,8 @@ def load_profile(name_or_path: str | Path) -> Profile:
     else:
         path = Path(os.path.expanduser(name)).resolve()
     if path.suffix not in (".yaml", ".yml") or not path.is_file():
-        raise unknown("profile", name, shipped, "choose from {}, or give a YAML file")
+        advice = f"choose from {{}}, or give a YAML file by its path from {Path.cwd()}"
+        raise unknown("profile", name, shipped, advice)
 
     file = paths.relative_path(path)
     content = read_yaml(path)

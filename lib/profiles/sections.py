@@ -38,8 +38,19 @@ def _absolute(text: str, info: ValidationInfo) -> str:
     return os.path.abspath(path) if os.path.exists(path) else text
 
 
+def _require_each_once(models: list[str]) -> list[str]:
+    """Return the models of a section unchanged; raise ValueError for a repeated one,
+    whose rows would be counted twice.
+    """
+    for model in models:
+        if models.count(model) > 1:
+            raise ValueError(f"{model} is given twice")
+    return models
+
+
 # The name of a model or of a set of problems, or an absolute path.
 NameOrPath = Annotated[str, AfterValidator(_absolute)]
+Models = Annotated[list[NameOrPath], AfterValidator(_require_each_once)]
 
 
 class Panel(Settings):
@@ -53,7 +64,7 @@ class Panel(Settings):
 class Section(Settings):
     """The fields that all sections have: models, problems, prompt format and dtype."""
 
-    models: list[NameOrPath] = Field(
+    models: Models = Field(
         min_length=1,
         description="names of data/models.yaml, hub ids, folders or .gguf files",
     )

@@ -34,7 +34,9 @@ def _text_of_number(value: object) -> object:
     """
     if not isinstance(value, int | float):
         return value
-    if isinstance(value, bool) or not math.isfinite(value):
+    # An integer may be too large to be converted to the float that isfinite needs.
+    is_infinite = isinstance(value, float) and not math.isfinite(value)
+    if isinstance(value, bool) or is_infinite:
         raise ValueError(f"must be text or a number, not {json.dumps(value)}")
     return plain_digits(value)
 

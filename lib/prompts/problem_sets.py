@@ -101,9 +101,11 @@ def solved_problems(
 
 
 def _file_of(source: str | Path) -> Path:
-    """Return the file of a source; raise InputError if it does not exist."""
+    """Return the file of a source; raise InputError if it is none: a pipe could be read
+    only once.
+    """
     path = EMBEDDED if source == "embedded" else Path(os.path.expanduser(source))
-    if not path.exists():
+    if not path.is_file():
         raise unknown(
             "problems",
             str(source),

@@ -81,6 +81,7 @@ def test_fields_are_read_as_written_and_missing_ones_are_unknown(write):
 
 def test_a_numeric_gold_answer_is_read_in_digits(write):
     numbers = {1e-7: "0.0000001", 1e22: "1" + 22 * "0", 2.50: "2.5"}
+    numbers[10**400] = "1" + 400 * "0"
     for number, digits in numbers.items():
         (problem,) = load_problems(write(BARE | {"answer": number}))
         assert problem.answer == digits
