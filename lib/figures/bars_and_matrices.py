@@ -10,9 +10,9 @@ from lib.figures.curves_and_intervals import intervals
 from lib.figures.figure_style import tell_apart
 
 LAMBDAS = [0.5, 0.7, 1, 1.4, 2]  # ticks of the colour scale
-GROUP_WIDTH = 0.81  # of a model's bars together, in units of the distance of models
+GROUP_WIDTH = 0.87  # of a model's bars together, in units of the distance of models
 LABEL_WIDTH = 9  # characters per line of the label below a group of bars
-NUMBER_HEIGHT = 1.5  # %, at which a bar's number is written
+NUMBER_HEIGHT = 2  # %, at which a bar's number is written
 CLAIM_WIDTH, MODEL_WIDTH = 104, 10  # characters per line of a claim, of a model's name
 
 
@@ -58,9 +58,9 @@ def accuracy_bars(ax, both):
     hatched = {"fill": False, "hatch": "/////", "label": "the paper's numbers"}
     ax.bar(centres[paper.index], paper.accuracy, step - 0.02, **hatched)
     for centre, accuracy in zip(centres, both.accuracy.round(1), strict=True):
-        box = {"color": "white", "pad": 0.6}
+        box = {"color": "white", "pad": 0.2}
         text = f"{accuracy:g}"
-        ax.text(centre, NUMBER_HEIGHT, text, ha="center", fontsize="x-small", bbox=box)
+        ax.text(centre, NUMBER_HEIGHT, text, ha="center", fontsize="small", bbox=box)
 
     middles = centres.groupby([both.source, both.model], sort=False).mean()
     names = [

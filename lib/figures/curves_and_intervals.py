@@ -11,6 +11,8 @@ from lib.figures.figure_style import NO_CHANGE, WIDE_AND_PALE_LINE, tell_apart
 INSERTED_HERE = {"color": "0.35", "linestyle": ":", "linewidth": 1, "zorder": 1}
 INSERTED_HERE["label"] = "inserted here"
 HIGHEST_RATIO = 2  # end of the axis; triangles mark higher ratios
+MARGIN = 0.4  # above the first row of intervals and below the last one, in rows
+BESIDE = 0.12  # between two series at the same integer
 
 
 def split(table, *by):
@@ -87,31 +89,39 @@ def interval_rows(ax, table, value, group, by, order=()):
     `group`, from the top, and a series for each value of the column `by`.
 
     value: the column of the estimates. order: names of series that receive the first
-    styles, so that two panels agree in them.
+    styles, so that two panels agree in them. If no row has more than one series, all
+    estimates lie in the middle of their rows.
     """
     groups = list(dict.fromkeys(table[group]))
     looks = tell_apart([*order, *table[by]])
-    step = 0.7 / max(1, table[by].nunique())
+    count = max(1, table[by].nunique())
+    step = 0.7 / count if table.duplicated(group).any() else 0
     series = {rows[by].iloc[0]: rows for rows in split(table, by)}
     for index, name in enumerate(name for name in looks if name in series):
         rows = series[name]
         y = rows[group].map(groups.index) + index * step
         lengths = intervals(rows, value)
         ax.errorbar(rows[value], y, xerr=lengths, linestyle="none", **looks[name])
-    middle = (0.7 - step) / 2
-    ax.set_yticks(middle + np.arange(len(groups)), groups)
-    ax.set_ylim(len(groups) - 0.1, -0.4)
+    height = step * (count - 1)
+    ax.set_yticks(height / 2 + np.arange(len(groups)), groups)
+    ax.set_ylim(len(groups) - 1 + height + MARGIN, -MARGIN)
     ax.grid(False, axis="y")
 
 
 def interval_lines(ax, table, x, value, by):
     """Draw estimates with vertical intervals as lines along the column `x`: a series
     for each value of the column `by`, the first one in front.
+
+    x: integers. The series lie a little beside each other, so that no interval hides
+    another.
     """
     looks = tell_apart(table[by])
-    for rows in split(table, by)[::-1]:
+    series = split(table, by)
+    middle = (len(series) - 1) / 2
+    for index, rows in reversed([*enumerate(series)]):
+        beside = rows[x] + (index - middle) * BESIDE
         lengths = intervals(rows, value)
-        ax.errorbar(rows[x], rows[value], yerr=lengths, **looks[rows[by].iloc[0]])
+        ax.errorbar(beside, rows[value], yerr=lengths, **looks[rows[by].iloc[0]])
     ax.locator_params(axis="x", integer=True)
 
 

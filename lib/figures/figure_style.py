@@ -20,6 +20,8 @@ CONDITION_LOOKS = {
     "mful": ("he", "#5FBF9B", "p"),
     "random": ("sentence", "#000000", "D"),
     "arm": ("ARM", "#CC79A7", "H"),
+    "letters": ("letters", "#56B4E9", "P"),
+    "gap": ("gap", "#7F7F7F", "X"),
 }
 # Figures that have other colours in the paper, by condition: a reader who compares the
 # two should find the same curve in the same colour.

@@ -30,6 +30,7 @@ def keep(run, name, figure, *tables):
     stored csv shows the same numbers to a reader. Raises InputError for a folder that
     cannot be written.
     """
+    _drop_labels_without_numbers(figure)
     _add_legend(figure)
     path = run.figures / name
     csv = csv_of(pd.concat(tables, ignore_index=True))
@@ -43,6 +44,15 @@ def keep(run, name, figure, *tables):
     plt.close(figure)
     display(Image(path.with_suffix(".png"), retina=True))
     display(Markdown(f"Saved as `{relative_path(path)}.png`, `.pdf` and `.csv`."))
+
+
+def _drop_labels_without_numbers(figure):
+    """Remove the labels of axes whose numbers are those of another panel."""
+    for ax in figure.axes:
+        if not ax.xaxis.get_tick_params().get("labelbottom", True):
+            ax.set_xlabel("")
+        if not ax.yaxis.get_tick_params().get("labelleft", True):
+            ax.set_ylabel("")
 
 
 def _add_legend(figure):

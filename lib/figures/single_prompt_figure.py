@@ -50,7 +50,8 @@ def close_up(curves, inserted, ratios, chosen):
     ax.axvspan(*ends, color="0.9", zorder=0, label="the filler")
     ax.set_ylim(0, SPACE_ABOVE * np.nanmax(first[1:]))
     ax.set(xlabel="Position in the complete prompt", ylabel="Received attention")
-    ax.legend(loc="upper right")
+    # Above the panels, because the curves of some heads fill every corner.
+    figure.legend(loc="outside upper left", ncols=3)
     return figure
 
 

@@ -57,7 +57,8 @@ def measure_activations(
     by_problem = []
     # Sums of integers, in float64 because other networks may have NaN.
     counts = np.zeros(())
-    stage = f"{loaded.name}, activations in {len(layers)} layers"
+    several = f"{len(layers)} layers" if len(layers) > 1 else "1 layer"
+    stage = f"{loaded.name}, activations in {several}"
     with progress.bar(stage, len(problems)) as bar:
         for index, problem in enumerate(problems):
             variables = _measure_problem(

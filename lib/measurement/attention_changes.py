@@ -129,7 +129,8 @@ def _observe_prompts(
             loaded.model, tokens, layers, lengths, queries=queries, values=True
         )
 
-    stage = f"{loaded.name}, attention under {condition} in {len(layers)} layers"
+    several = f"{len(layers)} layers" if len(layers) > 1 else "1 layer"
+    stage = f"{loaded.name}, attention under {condition} in {several}"
     lengths = [len(prompt) for prompt in prompts.values()]
     batches = in_batches(lengths, run, batch_tokens(loaded.device))
     with progress.bar(stage, len(problems)) as bar:

@@ -31,8 +31,10 @@ from lib.prompts.fillers import POSITIONS, Filler
 DRAWN_LAYERS = 3
 MAX_FILLER_TOKENS = 220  # at the end of the slider
 PICTURE_WIDTH = 900  # pixels on the page
+FIELD_WIDTH = "40rem"  # wide enough to read a problem as a whole
 PAUSE = 0.3  # seconds, longer than between two typed letters
 MAX_ANSWER_TOKENS = 120
+BELOW = "heads of layer 1 below 1"
 
 
 def show_prompt(
@@ -77,6 +79,7 @@ def show_prompt(
     redraw = _after_a_pause(draw)
     for name, field in fields.items():
         field.description = name
+        field.layout = ipywidgets.Layout(width=FIELD_WIDTH, max_width="100%")
         field.observe(redraw, "value")
     display(ipywidgets.VBox([*fields.values(), output]))
 
@@ -141,17 +144,21 @@ def compare_fillers(
 ) -> pd.DataFrame:
     """Return the mean λ over the heads of each of the first layers, a row per filler.
 
-    The last column says in how many heads of layer 1 λ is below 1.
+    The last column says in how many heads of layer 1 λ is below 1, or why this model
+    cannot read the filler there: tokens of some fillers merge with their neighbours.
     """
+    layers = [f"layer {layer}" for layer in _layers(loaded)]
     rows = []
     for filler in fillers:
-        ratios = _measured(loaded, problem, filler, length, position).ratios
-        row: dict[str, object] = {"filler": repr(filler)}
-        for layer, mean in zip(_layers(loaded), ratios.mean(1), strict=True):
-            row[f"layer {layer}"] = mean
+        row: dict[str, object] = {"filler": repr(filler)} | dict.fromkeys(layers)
+        try:
+            ratios = _measured(loaded, problem, filler, length, position).ratios
+        except InputError as error:
+            rows.append(row | {BELOW: str(error)})
+            continue
+        row |= dict(zip(layers, ratios.mean(1), strict=True))
         below = (ratios[0] < 1).sum()
-        row["heads of layer 1 below 1"] = f"{below} of {loaded.heads}"
-        rows.append(row)
+        rows.append(row | {BELOW: f"{below} of {loaded.heads}"})
     return pd.DataFrame(rows)
 
 

@@ -46,6 +46,7 @@ def write_report(profile: Profile) -> Path:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    pages.filters["unbroken"] = unbroken
     page = pages.get_template("page.html.j2").render(
         profile=profile,
         addresses=addresses(),
@@ -123,6 +124,7 @@ def policy_hash(name: str) -> str:
 
 TEMPLATE_FOLDER = Path(__file__).parent / "templates"
 REPORTED = "families"  # the profile that docs/report.md is about
+NUMBERS = re.compile(r"n = \d|\[[^] ]+, [^] ]+\]|(?<=\d) %| †")
 LOCAL_LINK = re.compile(r"(?<!!)\[([^]]*)\]\((?!https:)([^)]*)\)")
 
 
@@ -175,6 +177,11 @@ def publish_notebooks(profile: Profile, folder: Path) -> list[str]:
     return names
 
 
+def unbroken(text: str) -> str:
+    """Return a text in which no line ends within an interval, "n = 100" or "95 %"."""
+    return NUMBERS.sub(lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), text)
+
+
 def report_of(profile: Profile) -> Markup:
     """Return docs/report.md as HTML, with headings one level deeper; empty for a
     profile that it does not describe.
@@ -194,7 +201,7 @@ def report_of(profile: Profile) -> Markup:
     html = markdown2html(text)
     # The page's policy allows no style attribute, and a header cell must not be empty.
     html = html.replace('style="text-align:', 'align="')
-    html = html.replace("<th></th>", "<td></td>")
+    html = unbroken(html.replace("<th></th>", "<td></td>"))
     # With a tabindex, tables that scroll sideways on a phone can be reached by
     # keyboard.
     html = html.replace("<table>", '<table tabindex="0">')

@@ -158,7 +158,7 @@ def test_fillers_are_grouped_by_what_the_paper_varies_with_its_reported_numbers(
     varied = answer_tables.varied_fillers(table)
     length = varied[varied.varied == "Length (slashes)"].set_index("label")
     assert length.accuracy.to_dict() == {"0": 50, "10": 40}
-    position = varied[varied.varied == "Place (55 slashes)"].set_index("label")
+    position = varied[varied.varied == "Position (55 slashes)"].set_index("label")
     assert position.reported.to_dict() == {"no tokens": 72.4, "end": 0.0}
 
 

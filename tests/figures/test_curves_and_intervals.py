@@ -3,10 +3,12 @@ check the artists and never compare pixels.
 """
 
 import numpy as np
+import pandas as pd
 import pytest
 from artists import table, texts
 
 from lib.figures.curves_and_intervals import (
+    interval_lines,
     interval_rows,
     original_curves,
     shade_inserted,
@@ -115,6 +117,24 @@ def test_interval_rows_are_grouped_from_the_top_with_the_series_side_by_side(ax)
     assert of_a[0].get_ydata()[0] < of_b[0].get_ydata()[0] < of_a[0].get_ydata()[1]
     assert texts(ax.get_yticklabels()) == ["1", "2"]
     assert ax.yaxis_inverted()
+
+
+def test_estimates_of_different_series_lie_in_the_middle_of_rows_of_their_own(ax):
+    each = ESTIMATES.assign(row=["first", "second", "third"])
+    interval_rows(ax, each, "effect", "row", "model")
+    of_a, of_b = ax.containers
+    assert of_a[0].get_ydata().tolist() == ax.get_yticks()[:2].tolist() == [0, 1]
+    assert of_b[0].get_ydata().tolist() == [2]
+    assert ax.get_ylim() == (2.4, -0.4)
+
+
+def test_intervals_of_two_lines_lie_beside_each_other(ax):
+    both = pd.concat([ESTIMATES[:2], ESTIMATES[:2].assign(model="b")])
+    interval_lines(ax, both, "layer", "effect", "model")
+    in_front, behind = [line[0] for line in ax.containers[::-1]]
+    assert (in_front.get_xdata() < behind.get_xdata()).all()
+    shared = (in_front.get_xdata() + behind.get_xdata()) / 2
+    assert shared.tolist() == pytest.approx([1, 2])
 
 
 def test_interval_rows_of_an_empty_table_are_an_empty_panel(ax):

@@ -80,6 +80,15 @@ def test_a_figure_with_changed_numbers_is_rewritten(run, shown):
     assert after["fig.png"] != before["fig.png"]
 
 
+def test_an_axis_without_numbers_has_no_label(run, shown):
+    figure, axes = grid(2, sharey=True)
+    for ax in axes:
+        ax.set(xlabel="layer", ylabel="λ")
+    saved_figures.keep(run, "fig", figure, CURVE)
+    assert [ax.get_ylabel() for ax in axes] == ["λ", ""]
+    assert [ax.get_xlabel() for ax in axes] == ["layer", "layer"]
+
+
 def test_the_legend_names_each_series_once(run, shown):
     figure, axes = grid(2)
     for ax in axes:

@@ -52,6 +52,14 @@ def test_fillers_are_compared_by_the_lambda_of_the_measurements(loaded, position
     assert below == f"{int((lam[0] < 1).sum())} of 2"
 
 
+def test_a_filler_that_cannot_be_inserted_has_a_row_with_the_reason(loaded):
+    fillers = ["", "he"]
+    table = interactive_prompt.compare_fillers(loaded, PROBLEM, fillers, 9)
+    assert table.loc[0, ["layer 1", "layer 2", "layer 3"]].isna().all()
+    assert table.iloc[0, -1].startswith("the filler is empty")
+    assert table.iloc[1, -1].endswith("of 2")
+
+
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("filler", ["/", "\n", "$x_1$", "中文"])
 def test_any_text_can_be_drawn_as_filler(loaded, filler):

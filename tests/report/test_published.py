@@ -14,7 +14,7 @@ from lib import paths
 from lib.claims.verdict_files import stored_verdicts
 from lib.models.name_resolution import resolve
 from lib.profiles import load_profile
-from lib.report.page import report_of
+from lib.report.page import report_of, unbroken
 
 # Attributes from which a browser loads something without a click.
 LOADED = ("src", "srcset", "data", "poster")
@@ -85,6 +85,12 @@ REPORT = """# A title
 
 ![A map](../figures/families/map.png)
 """
+
+
+def test_numbers_are_not_broken_over_two_lines():
+    text = "-0.5 [-0.6, -0.4] †, n = 119, and 95 % of [two words, and more]"
+    whole = "-0.5 [-0.6,~-0.4]~†, n~=~119, and 95~% of [two words, and more]"
+    assert unbroken(text) == whole.replace("~", "\N{NO-BREAK SPACE}")
 
 
 def test_the_report_on_the_page_shows_figures_and_links_files_of_the_repository(
