@@ -31,10 +31,11 @@ from lib.measurement.dataset_files import (
     select_problems,
 )
 from lib.measurement.planned_steps import VERSIONS, PlannedStep
+from lib.models.availability import named_revision
 from lib.models.name_resolution import arm_for, resolve
 from lib.profiles import Profile
 from lib.prompts.problem_samples import is_within
-from lib.prompts.problem_sets import sample_ids, shown_problem
+from lib.prompts.problem_sets import SOURCES, digest_of, sample_ids, shown_problem
 
 
 class Measurements:
@@ -182,6 +183,12 @@ def settings_of(profile: Profile, spec: str, example: str) -> dict[str, dict]:
     common = profile.attention.model_dump(
         exclude={"models", "panels", "example"}, exclude_none=True
     )
+    if profile.attention.problems not in SOURCES:
+        # The user may edit a file without giving it another name.
+        common["problems"] = digest_of(profile.attention.problems)
+    if revision := named_revision(spec):
+        # Two folders or revisions of a repository may have the same name.
+        common["revision"] = revision
     common["seed"] = profile.seed
     common["filler"] = profile.filler.model_dump(exclude_none=True)
     arm = arm_for(spec)

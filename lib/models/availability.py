@@ -19,7 +19,7 @@ from huggingface_hub import (
 from huggingface_hub.utils import disable_progress_bars
 
 from lib.errors import InputError
-from lib.models.checkpoint import decoder_config
+from lib.models.checkpoint import decoder_config, weights_digest
 from lib.models.hub import hub_errors
 from lib.models.name_resolution import Source, resolve
 
@@ -44,6 +44,21 @@ def source_with_config(spec: str) -> Source:
     folder = config_folder(source)
     known = {"revision": folder.name, "config": decoder_config(folder)}
     return source.model_copy(update=known)
+
+
+def named_revision(spec: str) -> str | None:
+    """Return the revision of the weights that `spec` fixes: the one after @, or the
+    digest of a local folder or file.
+
+    None for other models: a name of data/models.yaml, and the newest commit of a
+    repository.
+    """
+    source = resolve(spec)
+    if source.folder:
+        return weights_digest(source.folder)
+    if source.gguf and not source.wheels:
+        return weights_digest(Path(source.gguf))
+    return source.revision if "@" in spec else None
 
 
 def require_available(specs: Collection[str]) -> None:

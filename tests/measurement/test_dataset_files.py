@@ -2,6 +2,7 @@
 messages if the repository's cannot be used.
 """
 
+import json
 import re
 import subprocess
 import sys
@@ -183,15 +184,34 @@ def test_steps_of_other_weights_are_refused(profile, tiny_checkpoint, refused):
     model = LlamaForCausalLM.from_pretrained(tiny_checkpoint)
     model.model.layers[0].self_attn.q_proj.weight.data[0, 0] += 50
     model.save_pretrained(tiny_checkpoint)
-    # Stored steps are read without the weights, but no further step is added.
-    assert measure(profile, "tokens")[NAME].revision == before.revision
-    message = refused(measure, profile, "tokens", "attention")
-    assert f'revision = "{before.revision}", not "' in message
+    for parts in (["tokens"], ["tokens", "attention"]):
+        message = refused(measure, profile, *parts)
+        assert f'revision = "{before.revision}", not "' in message
     # A smaller run that was begun with the new weights uses no steps of the old ones.
     smaller = profile.model_copy(update={"larger": profile, "name": "less"})
     measure(smaller, "tokens", stored=False)
     both = measure(smaller, "tokens", "activations")[NAME]
     assert both.revision != before.revision
+
+
+def test_edited_problems_are_measured_again_and_renamed_ones_are_not(profile, tmp_path):
+    sizes = []
+    for words, name in (("What is", "a"), ("How much is", "a"), ("How much is", "b")):
+        file = tmp_path / f"{name}.jsonl"
+        row = {"problem": f"{words} $3 + 4$?", "answer": "7"}
+        file.write_text(json.dumps(row))
+        mine = changed(profile, problems=str(file), example=None)
+        measured = measure(mine, "tokens")[NAME]
+        sizes.append(measured.sizes["token"])
+    assert sizes[0] < sizes[1] == sizes[2]
+    assert len(read(profile.measurements_folder(NAME) / STEPS_FILE)) == 2
+
+
+def test_a_revision_that_the_profile_names_decides_which_steps_are_found(profile):
+    steps = planned_steps.STEPS
+    specs = ["org/model", "org/model@step1000", "org/model@step2000"]
+    keys = [Measurements(profile, spec).steps_by_key(steps) for spec in specs]
+    assert len(set().union(*keys)) == len(specs) * len(steps)
 
 
 def test_other_arm_settings_or_versions_invalidate_only_the_steps_that_use_them(
