@@ -112,7 +112,7 @@ def interval_lines(ax, table, x, value, by):
     """Draw estimates with vertical intervals as lines along the column `x`: a series
     for each value of the column `by`, the first one in front.
 
-    x: integers. The series lie a little beside each other, so that no interval hides
+    x: integers. The series are shifted a little to each side, so that no interval hides
     another.
     """
     looks = tell_apart(table[by])
