@@ -51,7 +51,7 @@ except ImportError as error:  # the repository's data is missing
 
 
 def reproduce(overrides: Overrides, options: NotebookOptions) -> None:
-    """Run the notebooks and print their verdicts."""
+    """Run the notebooks and print the verdicts that notebook 06 gives."""
     notebooks = paths.notebooks(options.only)
     profile = _checked(overrides)
     if options.fresh and options.only and profile.results.is_dir():
