@@ -22,6 +22,9 @@ from lib.errors import InputError
 SHARD_INDEX = "model.safetensors.index.json"  # maps tensors to shards
 ONLY_SHARD = "model.safetensors"  # if there is no index
 ADAPTER = "adapter_config.json"  # of an adapter for another model
+# The beginning of the files that `git clone` leaves in place of large ones if Git LFS is
+# not installed.
+LFS_POINTER = b"version https://git-lfs"
 # Prefixes of safetensors' names for quantised dtypes.
 QUANTISED = ("I8", "U8", "F8", "F6", "F4")
 # The digest reads this many blocks of a file, of this many bytes each.
@@ -46,7 +49,9 @@ def checkpoint_errors(name: str | Path, folder: Path | None = None) -> Iterator[
     except Exception as error:
         message = str(error)
         if not isinstance(error, InputError):
-            reason = (message.strip() or type(error).__name__).splitlines()[0]
+            reason, *others = (message.strip() or type(error).__name__).splitlines()
+            if others and reason.endswith(":"):
+                reason = f"{reason} {others[0].strip()}"
             if reason.startswith("Couldn't instantiate the backend tokenizer"):
                 reason = "no tokenizer.json"
             message = disk_full(error) or f"{name}: cannot be loaded: {reason}"
@@ -130,8 +135,8 @@ def require_all_tensors(
 
 
 def require_config(folder: Path) -> None:
-    """Raise InputError if a folder is no checkpoint, or if it has an adapter, because
-    it is unclear whether the adapter should be applied.
+    """Raise InputError if a folder is no checkpoint or lacks the content of a file, or
+    if it has an adapter, because it is unclear whether the adapter should be applied.
     """
     if (folder / ADAPTER).is_file():
         raise InputError(
@@ -139,6 +144,18 @@ def require_config(folder: Path) -> None:
         )
     if not (folder / "config.json").is_file():
         raise InputError(f"{folder}: no config.json, so this is not a model checkpoint")
+    for path in filter(Path.is_file, sorted(folder.iterdir())):
+        require_content(path)
+
+
+def require_content(path: Path) -> None:
+    """Raise InputError for a pointer of Git LFS in place of a file."""
+    with open(path, "rb") as file:
+        if file.read(len(LFS_POINTER)) == LFS_POINTER:
+            raise InputError(
+                f"{path} is a pointer of Git LFS, not the file: run `git lfs pull` in"
+                " its folder"
+            )
 
 
 def require_layers(layers: int, total: int, holder: str) -> None:

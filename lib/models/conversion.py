@@ -20,7 +20,12 @@ from lib import paths
 from lib.errors import InputError
 from lib.files.atomic import complete_folder
 from lib.models.availability import gguf_parts
-from lib.models.checkpoint import checkpoint_errors, require_all_tensors, weights_digest
+from lib.models.checkpoint import (
+    checkpoint_errors,
+    require_all_tensors,
+    require_content,
+    weights_digest,
+)
 from lib.models.name_resolution import Source
 from lib.models.weights import quiet
 
@@ -92,7 +97,7 @@ def _convert(path: Path, folder: Path, dtype: str) -> None:
     """Write config, tokenizer and dequantised weights of a GGUF file into `folder`."""
     file: Any = {"pretrained_model_name_or_path": path.parent, "gguf_file": path.name}
     with _opened_once():
-        special = _special_tokens(gguf.GGUFReader(str(path)))
+        special = _special_tokens(_opened(path))
         tokenizer: Any = transformers.AutoTokenizer.from_pretrained(**file)
         if special.get("add_bos_token"):
             # transformers does not read this field: Gemma's texts begin with <bos>.
@@ -108,6 +113,17 @@ def _convert(path: Path, folder: Path, dtype: str) -> None:
         eos_token_id=list(dict.fromkeys(stops)),
     )
     model.save_pretrained(folder)
+
+
+def _opened(path: Path) -> gguf.GGUFReader:
+    """Return the reader of a GGUF file; raise InputError if it is damaged."""
+    require_content(path)
+    try:
+        return gguf.GGUFReader(str(path))
+    except Exception as error:  # an incomplete file fails in many ways
+        raise InputError(
+            f"{path} is no complete GGUF file ({error}): download it again"
+        ) from error
 
 
 @contextlib.contextmanager

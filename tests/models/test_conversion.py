@@ -272,9 +272,13 @@ def test_a_damaged_file_is_named(tmp_path, cache, kept, refused):
     os.truncate(path, kept)
     reader = gguf.GGUFReader
     message = refused(converted, resolve(str(path)), "float32")
-    assert message.startswith(f"{path}: cannot be loaded: ")
+    assert message.startswith(f"{path} is no complete GGUF file (")
+    assert message.endswith("): download it again")
     assert not complete(cache)
     assert gguf.GGUFReader is reader
+    path.write_text("version https://git-lfs.github.com/spec/v1")
+    message = refused(converted, resolve(str(path)), "float32")
+    assert message.startswith(f"{path} is a pointer of Git LFS, not the file: run `git")
 
 
 def test_a_file_that_lacks_a_tensor_is_named(tmp_path, cache, refused):

@@ -220,6 +220,10 @@ UNUSABLE = [
     (removed(SHARD), r"no weights; a checkpoint needs \*.safetensors"),
     (pickled, r"a checkpoint needs \*.safetensors, pickles are refused"),
     (quantised, "is quantised to I8, which is"),
+    (
+        written(SHARD, "version https://git-lfs.github.com/spec/v1"),
+        f"{SHARD} is a pointer of Git LFS, not the file: run `git lfs pull`",
+    ),
     (cut(100), f"{SHARD}: cannot be loaded: "),
     (cut(9000), f"{SHARD}: cannot be loaded: "),
     (without_a_tensor, "lacks 1 tensors, the first is .*mlp.up_proj.weight"),
@@ -229,6 +233,7 @@ UNUSABLE = [
         configured(hidden_size=12),
         r"in the shape \[49152, 8\], but config.json requires \[49152, 12\]",
     ),
+    (configured(num_attention_heads=3), r"hidden size \(8\) is not a multiple of"),
     (configured(quantization_config=GPTQ), r"config.json says .* quantised \(gptq\)"),
     (adapter, "adapter_config.json: merge the adapter into its model"),
     (beside_an_adapter, "adapter_config.json: merge the adapter into its model"),
