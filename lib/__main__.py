@@ -4,6 +4,7 @@ A command is a function. The pydantic models of its parameters define its option
 (`lib.profiles.command_options`), and its docstring is its help.
 """
 
+import io
 import json
 import os
 import re
@@ -186,7 +187,10 @@ def likelihood(options: LikelihoodOptions, likelihood: Likelihood) -> None:
             )
         draws = score_draws(likelihood, options.answers, options.out)
         table = pass_rate_table(draws, [(condition, first) for condition in others])
-    print("nothing to compare" if table.empty else show(table))
+    shown = "nothing to compare" if table.empty else show(table)
+    if options.answers and len(table):
+        shown = show(table).T  # a pair in a column, because a row exceeds a terminal
+    print(shown)
     print(f"files: {options.out}/scores.jsonl, run.json")
 
 
@@ -277,4 +281,7 @@ def _report_error(error: Exception) -> int:
 
 if __name__ == "__main__":
     progress.shown = True
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Tables have characters, such as λ, that not every terminal's encoding has.
+        sys.stdout.reconfigure(errors="backslashreplace")
     sys.exit(main())

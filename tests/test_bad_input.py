@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from unittest.mock import Mock
@@ -259,3 +260,16 @@ def test_closed_pipes_full_disks_and_missing_libraries_end_in_at_most_one_line(
     assert done.returncode == code
     assert done.stderr.startswith(said)
     assert done.stderr.count("\n") == bool(said)
+
+
+def test_a_terminal_of_another_encoding_shows_the_code_of_a_letter_that_it_lacks(
+    folder, tiny_llama, monkeypatch
+):
+    shutil.copytree(tiny_llama, folder / "größe")
+    # This process has the results of the repository, which may have a folder mine.
+    profile = PROFILE.replace("mine", "ascii").replace("demo", "größe", 1)
+    (folder / "mine.yaml").write_text(profile, "utf-8")
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    command = [sys.executable, "-m", "lib", "plan", "--profile", "mine.yaml"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "gr\\xf6\\xdfe" in done.stdout

@@ -44,7 +44,7 @@ def prompt_of(
     return build_prompt(
         loaded.tokenizer,
         posed(problem, condition),
-        condition,
+        condition.model_copy(update={"posed": None}),
         format=format_for(loaded.tokenizer, format),
         filler=filler,
         examples=examples,

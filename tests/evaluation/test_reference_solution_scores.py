@@ -77,7 +77,7 @@ def run(tiny, tmp_path):
 def prompt_of(loaded, problem, condition="none", format="chat", filler=None):
     text = problem.problem
     if condition == "repeat":
-        text = f"{text}\n\n{text}"
+        text, condition = f"{text}\n\n{text}", "none"
     return build_prompt(loaded.tokenizer, text, condition, format=format, filler=filler)
 
 

@@ -147,16 +147,21 @@ def test_a_draw_is_scored_by_its_tokens_at_its_temperature(
         assert row["sample"] == answer["sample"]
 
 
+TERMINAL = 80  # characters per line
+
+
 def test_the_command_line_scores_answers_and_prints_pass_rate_differences(
     checkpoint, drawn, tmp_path, capsys
 ):
     options = f"--model {checkpoint} --conditions none,mless,gap"
     command = f"likelihood {options} --answers {drawn} --out {tmp_path / 'scores'}"
     assert main(command.split()) == 0
-    *_, mless, gap, files = capsys.readouterr().out.splitlines()
-    assert mless.split()[:3] == ["tiny-llama", "mless", "none"]
-    assert gap.split()[:2] == ["gap", "none"]
-    assert files.startswith("files: ")
+    models, treatments, references, *others = capsys.readouterr().out.splitlines()
+    assert models.split() == ["model", "tiny-llama"]
+    assert treatments.split() == ["treatment", "mless", "gap"]
+    assert references.split() == ["reference", "none", "none"]
+    assert others[-1].startswith("files: ")
+    assert all(len(line) <= TERMINAL for line in others[:-1])
     assert len(read(tmp_path / "scores" / "scores.jsonl")) == 24
 
 

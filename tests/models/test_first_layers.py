@@ -157,7 +157,7 @@ def test_a_gated_repository_says_how_to_get_access_before_any_weights_are_sent(
     "repo, layers, revision, message",
     [
         (REPO, 3, "v9", f"{REPO} has no revision 'v9': give a branch"),
-        ("Qwen/Missing", 3, None, "Qwen/Missing was not found"),
+        ("Qwen/Missing", 3, None, "and no folder here has this path: check"),
         ("not an id", 3, None, "^not an id: Repo id must"),
         (REPO, 0, None, "has 8 layers; the first 0 were requested"),
         (REPO, 9, None, "has 8 layers; the first 9 were requested"),

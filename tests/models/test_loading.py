@@ -65,7 +65,7 @@ def test_an_unknown_model_is_refused_and_the_known_ones_are_named(spec, refused)
     [(None, "float32"), (None, "bfloat16"), (3, "float32"), (1, "bfloat16")],
 )
 def test_a_folder_gives_the_requested_layers_and_dtype(tiny_llama, layers, dtype):
-    loaded = on_cpu(tiny_llama, layers=layers, dtype=dtype)
+    loaded = load(tiny_llama, device="cpu", layers=layers, dtype=dtype)
     assert (loaded.name, loaded.spec) == ("tiny-llama", str(tiny_llama))
     assert (loaded.heads, loaded.context) == (2, 512)
     assert (loaded.device, loaded.dtype) == ("cpu", dtype)

@@ -292,6 +292,8 @@ TWO_STARTS = wrapped(byte_level(), bos=True, template="<s>" + CHAT)
         (BYTES, "none", {"format": "html"}, "unknown prompt format 'html'"),
         (BYTES, "mless:9", {"filler": Filler(mless="😀")}, "inside a character"),
         (LOUD, "mless:1", {"filler": Filler(mless="7")}, "is only a space"),
+        (BYTES, "repeat", {}, "repeat changes the text of the problem: build"),
+        (BYTES, "hint", {}, "hint changes the text of the problem: build the"),
         (BYTES, "mless-last-9:4", {}, "9 tokens cannot be visible of 4"),
         (BYTES, "mful-first-56", {}, "56 tokens cannot be visible of 55"),
         (TAKING, "mless:3", {}, "changes original token 69: '.' became"),
