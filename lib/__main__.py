@@ -172,7 +172,7 @@ def likelihood(options: LikelihoodOptions, likelihood: Likelihood) -> None:
     from lib.evaluation.pass_rate_tables import pass_rate_table
     from lib.evaluation.reference_solution_scores import score_solutions
     from lib.evaluation.sampled_answer_scores import score_draws
-    from lib.figures.notebook_tables import show
+    from lib.figures.notebook_tables import rounded
 
     if options.answers is None:
         scores = score_solutions(likelihood, Filler(), options.seed, options.out)
@@ -187,10 +187,11 @@ def likelihood(options: LikelihoodOptions, likelihood: Likelihood) -> None:
             )
         draws = score_draws(likelihood, options.answers, options.out)
         table = pass_rate_table(draws, [(condition, first) for condition in others])
-    shown = "nothing to compare" if table.empty else show(table)
-    if options.answers and len(table):
-        shown = show(table).T  # a pair in a column, because a row exceeds a terminal
-    print(shown)
+    if table.empty:
+        print("nothing to compare")
+    else:
+        # Each pair has a column, because a row of answers is wider than a terminal.
+        print(rounded(table).T if options.answers else rounded(table))
     print(f"files: {options.out}/scores.jsonl, run.json")
 
 

@@ -42,15 +42,21 @@ class FoldedTable:
 
 
 def show(table, columns=None, digits=2):
-    """Return columns of a DataFrame (None: all), rounded to `digits` decimals.
-
-    The first column is the index, printed once for repeated values; missing values are
-    empty. A p-value has three decimals. An estimate and its bounds become one column. A
-    table with more than MAX_UNFOLDED_ROWS rows is folded; for one without rows the
-    result is None.
+    """Return columns of a DataFrame as `rounded` does; folded if there are more than
+    MAX_UNFOLDED_ROWS rows, and None if there is none.
     """
     if table.empty:
         return None
+    shown = rounded(table, columns, digits)
+    return FoldedTable(shown) if len(shown) > MAX_UNFOLDED_ROWS else shown
+
+
+def rounded(table, columns=None, digits=2):
+    """Return columns of a DataFrame (None: all), rounded to `digits` decimals.
+
+    The first column is the index, printed once for repeated values; missing values are
+    empty. A p-value has three decimals. An estimate and its bounds become one column.
+    """
     shown = table[list(columns or table)].rename_axis(columns=None)
     shown = shown.reset_index(drop=True)
 
@@ -70,8 +76,7 @@ def show(table, columns=None, digits=2):
         shown[name] = [_cell(name, value, digits) for value in values]
 
     first = shown.pop(shown.columns[0])
-    shown = shown.set_index(first.where(first != first.shift(), ""))
-    return FoldedTable(shown) if len(shown) > MAX_UNFOLDED_ROWS else shown
+    return shown.set_index(first.where(first != first.shift(), ""))
 
 
 def side_by_side(table, value, rows, by="model"):
