@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import matplotlib.pyplot as plt
 import nbformat
 import numpy as np
+import pandas as pd
 import pytest
 from artists import table, texts
 
@@ -132,6 +133,14 @@ def test_lines_over_layers_have_every_estimate_and_its_interval(draw):
     assert np.allclose(ends, [[4, 7], [0.7, 1.5]])
     assert another[0].get_xydata().round().tolist() == [[1, 3]]
     assert [slashes.get_label(), another.get_label()] == ["slashes", "another"]
+
+
+def test_panels_with_one_scale_cut_off_no_estimate(draw):
+    higher = MASS.assign(model="n", mass=9 * MASS["mass"], high=9 * MASS["high"])
+    tables = found("mass_table", gives=pd.concat([MASS, higher]))
+    first, second = draw("02", "mass = ", network_tables=tables)
+    assert first.get_ylim() == second.get_ylim()
+    assert second.get_ylim()[1] >= 63
 
 
 def test_a_map_has_the_ratio_of_each_layer_and_head_and_dots_above_one(draw):
