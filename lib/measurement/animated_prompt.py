@@ -4,10 +4,12 @@
     part.complete()                # measures each model that has no file
     part.files()["gemma-3-270m"]
 
-The file is results/PROFILE/prompt/MODEL.json.gz, or the shipped one in
-data/PROFILE/prompt. Received attention is stored as a byte on a logarithmic scale: 0
-means unknown, 1 means 2 to the power of -16 or less, and 255 means 1. Neighbouring
-values differ by 4 %, which is not visible in a bar.
+The file is results/PROFILE/prompt/MODEL-KEY.json.gz, or the shipped one in
+data/PROFILE/prompt. Its key is a digest of all settings that decide its numbers, so
+that measurements under other settings, or of other weights, are not found. Received
+attention is stored as a byte on a logarithmic scale: 0 means unknown, 1 means 2 to the
+power of -16 or less, and 255 means 1. Neighbouring values differ by 4 %, which is not
+visible in a bar.
 """
 
 import base64
@@ -20,6 +22,8 @@ import numpy as np
 
 from lib.errors import InputError
 from lib.files.atomic import write_atomically
+from lib.files.run_json import settings_key
+from lib.models.availability import named_revision
 from lib.models.name_resolution import resolve
 from lib.profiles import Attention, Profile
 from lib.profiles.profile import file_name
@@ -55,25 +59,37 @@ class AnimatedPromptPart:
         """Return the stored file of each model that has one, by the model's name."""
         found = {}
         for spec in self.attention.models:
-            name = resolve(spec).name
+            file = self.file_of(spec)
             for folder in reversed(self.folders):
-                file = folder / f"{file_name(name)}.json.gz"
-                if file.is_file():
-                    found[name] = file
+                if (folder / file).is_file():
+                    found[resolve(spec).name] = folder / file
         return found
+
+    def file_of(self, spec: str) -> str:
+        """Return the name of the file of a model, which ends in its key."""
+        key = settings_key(
+            problem=_problem(),
+            fillers=FILLERS,
+            lengths=list(LENGTHS),
+            octaves=OCTAVES,
+            format=self.attention.format,
+            dtype=self.attention.dtype,
+            # Two folders or revisions of a repository may have the same name.
+            revision=named_revision(spec),
+        )
+        return f"{file_name(resolve(spec).name)}-{key}.json.gz"
 
     def complete(self) -> None:
         """Measure the prompt on each model that has no file of it, and store it in
         results/.
         """
         for spec in self.attention.models:
-            name = resolve(spec).name
-            if name in self.files():
+            if resolve(spec).name in self.files():
                 continue
             measured = measure_prompt(self.attention, spec)
             if measured["fillers"]:  # without fillers there is nothing to animate
                 text = json.dumps(measured, separators=(",", ":"))
-                path = self.folders[0] / f"{file_name(name)}.json.gz"
+                path = self.folders[0] / self.file_of(spec)
                 write_atomically(path, gzip.compress(text.encode(), mtime=0))
 
 
@@ -98,8 +114,7 @@ def measure_prompt(attention: Attention, spec: str) -> dict[str, Any]:
     from lib.prompts.building import build_prompt
 
     loaded = load_cached(spec, attention.layers, attention.dtype, None)
-    (problem,) = (one.problem for one in load_problems("embedded") if one.id == PROBLEM)
-    format = attention.format
+    problem, format = _problem(), attention.format
     plain = build_prompt(loaded.tokenizer, problem, "none", format=format)
     measured = {
         "model": loaded.name,
@@ -129,6 +144,12 @@ def measure_prompt(attention: Attention, spec: str) -> dict[str, Any]:
             "lambda": [one.ratios[0].round(4).tolist() for one in changes],
         }
     return measured
+
+
+def _problem() -> str:
+    """Return the text of the problem that is measured."""
+    (text,) = (one.problem for one in load_problems("embedded") if one.id == PROBLEM)
+    return text
 
 
 def coded(received: np.ndarray) -> str:

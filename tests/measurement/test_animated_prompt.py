@@ -8,7 +8,9 @@ import json
 
 import numpy as np
 import pytest
+import torch
 from eager import matrices, received
+from transformers import LlamaConfig, LlamaForCausalLM
 
 from lib import paths
 from lib.measurement import animated_prompt
@@ -25,6 +27,7 @@ from lib.profiles import load_profile, profile_with_overrides
 from lib.prompts.building import build_prompt
 from lib.prompts.problem_sets import load_problems
 
+ANOTHER_PROBLEM = "embedded/sum/001"
 STORED = sorted(paths.DATA.glob("*/prompt/*.json.gz"))
 (WORDS,) = (one.problem for one in load_problems("embedded") if one.id == PROBLEM)
 
@@ -89,11 +92,39 @@ def test_a_users_model_is_measured_into_results_once(own, tiny_llama):
     part = AnimatedPromptPart(own)
     assert not part.files()
     part.complete()
-    file = own.results / "prompt" / f"{tiny_llama.name}.json.gz"
+    (file,) = (own.results / "prompt").iterdir()
     assert part.files() == {tiny_llama.name: file}
     file.write_bytes(b"kept")
     part.complete()
     assert file.read_bytes() == b"kept"
+
+
+def test_other_weights_settings_fillers_or_problems_are_measured_again(
+    tiny_checkpoint, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(animated_prompt, "measure_prompt", lambda *_: {"fillers": 1})
+    own = profile_with_overrides("demo", model=str(tiny_checkpoint), name="own")
+    part = AnimatedPromptPart(own)
+    part.complete()
+    assert part.files()
+
+    for setting in ({"format": "chat"}, {"dtype": "bfloat16"}):
+        attention = own.attention.model_copy(update=setting)
+        changed = AnimatedPromptPart(own.model_copy(update={"attention": attention}))
+        assert not changed.files()
+    constants = {"FILLERS": {"dots": "."}, "LENGTHS": [5], "PROBLEM": ANOTHER_PROBLEM}
+    for name, value in constants.items():
+        with monkeypatch.context() as changed:
+            changed.setattr(animated_prompt, name, value)
+            assert not part.files()
+
+    config = LlamaConfig.from_pretrained(tiny_checkpoint)
+    torch.manual_seed(1)
+    LlamaForCausalLM(config).save_pretrained(tiny_checkpoint)
+    assert not part.files()
+    part.complete()
+    assert part.files()
 
 
 def test_the_measured_prompt_equals_eager_attention(own, tiny_llama):
@@ -131,5 +162,4 @@ def test_the_repositorys_prompt_is_used_unless_everything_is_measured_again(
     part = AnimatedPromptPart(profile, stored)
     part.complete()
     folder = paths.DATA / profile.name if stored else profile.results
-    file = part.files()["gemma-3-270m"]
-    assert file == folder / "prompt" / "gemma-3-270m.json.gz"
+    assert part.files()["gemma-3-270m"].parent == folder / "prompt"

@@ -8,17 +8,11 @@ import re
 
 import pytest
 from bs4 import BeautifulSoup
-from report_folder import (
-    ANSWERED,
-    EVIL,
-    answer,
-    make_evil,
-    verdict,
-    write_answers,
-)
+from report_folder import EVIL, answer, make_evil, verdict, write_answers
 
 from lib import paths
 from lib.claims.verdict_files import write_verdicts
+from lib.measurement.animated_prompt import AnimatedPromptPart
 from lib.report.page import write_report
 from lib.statistics.intervals import ENOUGH
 
@@ -121,10 +115,11 @@ def test_no_pair_is_shown_if_the_slashes_change_no_grade(profile):
 
 
 def test_the_page_has_the_prompt_of_each_model_that_has_one(profile):
-    folder = profile.results / "prompt"
-    (folder / f"{ANSWERED}.json.gz").unlink()
+    files = AnimatedPromptPart(profile).files()
+    stored = files.pop("gemma-3-270m")
+    for other in files.values():
+        other.unlink()
     (packed,) = texts(page(profile), "[id^=packed]")
-    stored = folder / "gemma-3-270m.json.gz"
     assert base64.b64decode(packed) == stored.read_bytes()
     stored.unlink()
     assert "python -m lib reproduce" in page(profile).text

@@ -7,6 +7,7 @@ from hand_written import keep, record
 
 from lib.claims.verdict_files import write_verdicts
 from lib.claims.verdicts import Verdict
+from lib.measurement.animated_prompt import AnimatedPromptPart
 from lib.profiles import Profile
 
 ANSWERED = "SmolLM2-135M-Instruct"  # the demo model's name in results
@@ -54,7 +55,7 @@ def make_evil(profile: Profile) -> None:
     pair = answer("a", "none", False, **evil), answer("a", "mless", True, **evil)
     write_answers(profile, *pair)
     (profile.figures / "<img src=x onerror=alert(1)>.png").touch()
-    file = profile.results / "prompt" / f"{ANSWERED}.json.gz"
+    file = AnimatedPromptPart(profile).files()[ANSWERED]
     prompt = json.loads(gzip.decompress(file.read_bytes()))
     prompt["tokens"][0] = EVIL
     file.write_bytes(gzip.compress(json.dumps(prompt).encode()))
