@@ -125,5 +125,6 @@ def summary(plan: Plan) -> str:
     prompts = sum(task.left for task in plan.tasks)
     if not prompts:
         return "Plan: nothing to fetch or compute, everything is stored"
-    to_fetch = gigabytes(sum(need.to_fetch for need in plan.needs))
+    size = sum(need.to_fetch for need in plan.needs)
+    to_fetch = gigabytes(size) if size else "nothing"
     return f"Plan: {to_fetch} to fetch, {prompts:,} prompts"

@@ -8,11 +8,13 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from lib.evaluation.engine_choice import generation_device
 from lib.evaluation.profile_parts import Part, parts_of_profile
 from lib.evaluation.weighted_pass_rates import is_mixed
 from lib.measurement.measurement_run import MeasuredPart
 from lib.measurement.planned_steps import MEASURED_PARTS, PlannedStep
 from lib.measurement.stored_measurements import Measurements
+from lib.models.availability import named_revision, source_with_config
 from lib.models.name_resolution import resolve
 from lib.profiles import SAMPLING_CONDITIONS, Accuracy, Likelihood, Profile
 from lib.prompts.problem_schema import Problem
@@ -116,10 +118,15 @@ def _of_part(part: Part, parts: Mapping[str, Part], fresh: bool) -> Iterator[Tas
             texts *= len(SAMPLING_CONDITIONS)
             if not fresh:
                 # Which answers need a score is known only after sampling.
-                drawn = parts["draws"].stored_or_reusable()
-                drawn = _matching_rows(drawn, spec, SAMPLING_CONDITIONS, problems)
+                draws = parts["draws"]
+                drawn = draws.stored_or_reusable()
+                drawn = _matching_rows(
+                    drawn, draws, spec, SAMPLING_CONDITIONS, problems
+                )
                 texts -= int((~is_mixed(drawn)).sum())
-        stored = 0 if fresh else len(_matching_rows(rows, spec, conditions, problems))
+        stored = 0
+        if not fresh:
+            stored = len(_matching_rows(rows, part, spec, conditions, problems))
         yield Task(part.name, spec, texts * len(conditions), stored, section.dtype)
 
 
@@ -138,12 +145,31 @@ def _problems_of(part: Part) -> list[Problem]:
 
 def _matching_rows(
     rows: pd.DataFrame,
+    part: Part,
     spec: str,
     conditions: Collection[object],
     problems: list[Problem],
 ) -> pd.DataFrame:
-    """Return the rows of a model, these conditions and these problems."""
-    of_model = rows["model"] == resolve(spec).name
-    names = [str(condition) for condition in conditions]
-    ids = [problem.id for problem in problems]
-    return rows[of_model & rows["condition"].isin(names) & rows["problem_id"].isin(ids)]
+    """Return the rows of a model, in the revision and dtype that a run of the part
+    would use, under these conditions and of these problems.
+
+    A run finds rows by their keys, for which it needs the tokenizer and all prompts.
+    """
+    rows = rows[rows["model"] == resolve(spec).name]
+    if rows.empty:
+        return rows
+    # Imported here, because an unavailable model is refused without torch.
+    from lib.models.loading import placement
+
+    section = part.section
+    source = source_with_config(spec)
+    is_generated = isinstance(section, Accuracy)
+    device = generation_device(section) if is_generated else "auto"
+    _, dtype = placement(device, section.dtype)
+    return rows[
+        rows["revision"].isin([source.revision or named_revision(spec)])
+        & rows["dtype"].eq(dtype)
+        & rows["condition"].isin([str(condition) for condition in conditions])
+        & rows["problem_id"].isin([problem.id for problem in problems])
+        & (rows.get("sample", 0) < getattr(section, "samples", 1))
+    ]

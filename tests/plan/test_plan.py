@@ -141,20 +141,35 @@ def test_scores_are_planned_for_sampled_answers_with_mixed_grades(small, monkeyp
     assert counts(planned) == [("draws", 8, 4), ("draw_scores", 24, 12)]
 
 
-# A row that the profile wants, and fields of rows that it does not want.
+# Fields of a row that the profile wants, and of rows that it does not want.
 WANTED = {"model": "gated", "condition": "none", "problem_id": "0"}
-WANTED |= {"target": "solution"}
-OF_OTHERS = [{"model": "open"}, {"condition": "mful"}, {"problem_id": "9"}]
+WANTED |= {"target": "solution", "dtype": "float32"}
+OF_OTHERS = [
+    {"condition": "mful"},
+    {"problem_id": "9"},
+    {"dtype": "bfloat16"},
+    {"revision": "an older commit"},
+]
 
 
-def test_only_stored_rows_that_the_profile_wants_count_as_done(small):
+def test_only_stored_rows_that_the_profile_wants_count_as_done(hub, small):
     file = small.results / "likelihood" / "scores.jsonl"
-    keep(file, [WANTED, *[WANTED | other for other in OF_OTHERS]])
+    wanted = WANTED | {"revision": hub.commit(GATED)}
+    of_open = wanted | {"model": "open", "revision": hub.commit(OPEN)}
+    unwanted = [of_open, *[wanted | other for other in OF_OTHERS]]
+    keep(file, [wanted, *unwanted])
     assert counts(make_plan(small, parts=["likelihood"])) == [("likelihood", 24, 1)]
     both = changed(small, "likelihood", models=[GATED, OPEN])
     assert counts(make_plan(both, parts=["likelihood"])) == [("likelihood", 24, 1)] * 2
-    keep(file, [WANTED | other for other in OF_OTHERS])
+    keep(file, unwanted)
     assert counts(make_plan(small, parts=["likelihood"])) == [("likelihood", 24, 0)]
+
+
+def test_more_samples_than_the_profile_wants_do_not_count_for_other_problems(small):
+    two = {"temperature": 0.6, "samples": 2}
+    evaluation.answers(changed(small, "accuracy", **two, limit=1))
+    one = changed(small, "accuracy", **two | {"samples": 1})
+    assert counts(make_plan(one, parts=["main"])) == [("main", 6, 2)]
 
 
 def test_the_repositorys_answers_need_no_model():
@@ -181,7 +196,9 @@ def test_a_complete_model_is_fetched_once_and_then_needs_no_network(
 
     point_at("http://127.0.0.1:9", monkeypatch)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    assert [need.to_fetch for need in make_plan(small).needs] == [0, 0]
+    planned = make_plan(small)
+    assert [need.to_fetch for need in planned.needs] == [0, 0]
+    assert summary(planned) == "Plan: nothing to fetch, 198 prompts"
     measure(small, "tokens")
     assert len(evaluation.answers(small)) == 6
 
@@ -221,7 +238,7 @@ def test_a_model_that_exceeds_memory_is_reported_first(
     assert [line for line in lines if line.split()[:2] == [GATED, "all"]]
     refusal = f"refused: {OPEN} needs 2.5 GB of memory, 2.0 GB are free"
     assert (first == refusal) == (code == 2)
-    assert last.startswith("Plan: 0.0 GB to fetch, 198 prompts")
+    assert last == "Plan: 0.0 GB to fetch, 198 prompts"
 
 
 WITHOUT_A_HUB = """
