@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import papermill
@@ -18,6 +19,7 @@ from lib.claims.verdict_files import read_verdicts
 from lib.claims.verdicts import totals
 from lib.errors import InputError
 from lib.evaluation.profile_parts import Part, parts_of_profile
+from lib.files.locks import file_in_use, marked_in_use
 from lib.measurement.animated_prompt import AnimatedPromptPart
 from lib.measurement.measurement_run import MeasuredPart
 from lib.measurement.planned_steps import MEASURED_PARTS
@@ -47,6 +49,8 @@ SHOWS_VERDICTS = "06_claims"
 # Notebooks that show only an optional section of a profile.
 SHOWS_SECTION = {"07_does_it_help": "likelihood", "08_why": "ablations"}
 
+AnyPart = MeasuredPart | AnimatedPromptPart | Part
+
 
 def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
     """Run these notebooks under `profile`, store their executed copies and figures, and
@@ -54,8 +58,8 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
 
     fresh: whether stored results are deleted or ignored; otherwise finished work, and
     results in the repository, are reused. A summary of the plan is printed first.
-    Raises InputError before anything is computed if the run is impossible, and for a
-    notebook that fails.
+    Raises InputError before anything is computed if the run is impossible or would
+    delete what another run uses, and for a notebook that fails.
     """
     started = time.monotonic()
     notebooks = _with_something_to_show(notebooks, profile)
@@ -66,20 +70,8 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
     print(summary(plan), flush=True)
     for line in downloads(plan):
         print(line, flush=True)
-    _begin_results(profile, fresh)
-
-    parts = _parts(profile, stored=not fresh)
-    complete: set[str] = set()
-    for index, notebook in enumerate(notebooks, 1):
-        print(f"[{index}/{len(notebooks)}] {notebook.stem}", flush=True)
-        for need in NEEDS.get(notebook.stem, ()):
-            if need in parts and need not in complete:
-                parts[need].complete()
-                complete.add(need)
-        _execute(notebook, profile)
-
-    if any(notebook.stem == SHOWS_A_PROMPT for notebook in notebooks):
-        parts["prompts"].complete()  # for the page: no notebook reads it
+    with marked_in_use(_begin_results(profile, fresh)):
+        _run(notebooks, profile, _parts(profile, stored=not fresh))
     if any(notebook.stem == SHOWS_VERDICTS for notebook in notebooks):
         print(f"The paper's literal claims: {totals(read_verdicts(profile))}")
     seconds = time.monotonic() - started
@@ -107,21 +99,43 @@ def _with_something_to_show(notebooks: list[Path], profile: Profile) -> list[Pat
     return others
 
 
-def _begin_results(profile: Profile, fresh: bool) -> None:
+def _begin_results(profile: Profile, fresh: bool) -> Path:
     """Create the folder of results with profile.yaml, which records the settings of the
-    run; a fresh run first deletes the old folder.
+    run, and return this file; a fresh run first deletes the old folder.
+
+    Raises InputError if another run uses the folder that would be deleted.
     """
     results = profile.results
     if fresh and results.exists():
+        if used := file_in_use(results):
+            raise InputError(
+                f"--fresh deletes {results}, but another run uses {used}: wait until it"
+                " ends, or give a new --name"
+            )
         shutil.rmtree(results)
     results.mkdir(parents=True, exist_ok=True)
-    recorded = yaml.safe_dump(profile.model_dump(), sort_keys=False)
-    (results / "profile.yaml").write_text(recorded)
+    recorded = results / "profile.yaml"
+    recorded.write_text(yaml.safe_dump(profile.model_dump(), sort_keys=False))
+    return recorded
 
 
-def _parts(
-    profile: Profile, stored: bool
-) -> dict[str, MeasuredPart | AnimatedPromptPart | Part]:
+def _run(
+    notebooks: Sequence[Path], profile: Profile, parts: Mapping[str, AnyPart]
+) -> None:
+    """Run notebooks one after another, each after computing the parts that it needs."""
+    complete: set[str] = set()
+    for index, notebook in enumerate(notebooks, 1):
+        print(f"[{index}/{len(notebooks)}] {notebook.stem}", flush=True)
+        for need in NEEDS.get(notebook.stem, ()):
+            if need in parts and need not in complete:
+                parts[need].complete()
+                complete.add(need)
+        _execute(notebook, profile)
+    if any(notebook.stem == SHOWS_A_PROMPT for notebook in notebooks):
+        parts["prompts"].complete()  # for the page: no notebook reads it
+
+
+def _parts(profile: Profile, stored: bool) -> dict[str, AnyPart]:
     """Return all parts of a profile by name.
 
     stored: whether measurements that the repository has are used.

@@ -2,6 +2,7 @@
 settings.
 """
 
+import fcntl
 import json
 import re
 from pathlib import Path
@@ -15,6 +16,7 @@ from lib import paths, reproduce
 from lib.__main__ import main
 from lib.evaluation.profile_parts import DrawScoresPart, Part
 from lib.files.atomic import write_json
+from lib.files.locks import file_in_use
 from lib.plan import Plan
 from lib.profiles import VARIATIONS, load_profile
 
@@ -129,6 +131,33 @@ def test_fresh_for_one_notebook_refuses_to_delete_answers(
     assert main(["reproduce", "--only", "01", "--fresh"]) == 2
     assert f"--fresh deletes all of {kept.parent}" in capsys.readouterr().err
     assert kept.exists()
+
+
+@pytest.mark.parametrize("used", ["profile.yaml", "likelihood/scores.jsonl"])
+def test_fresh_next_to_a_run_of_the_same_profile_is_refused(
+    runs, tmp_path, refused, used
+):
+    file = tmp_path / "families" / used
+    file.parent.mkdir(parents=True)
+    file.touch()
+    with open(file, "rb") as stream:
+        fcntl.flock(stream, fcntl.LOCK_SH)
+        message = refused(runs, "families", ["01"], fresh=True)
+        assert f"--fresh deletes {tmp_path}/families, but another run uses" in message
+        assert file.exists()
+        runs("families", ["01"])
+    runs("families", ["01"], fresh=True)
+
+
+def test_a_run_uses_its_results_until_it_ends(runs, tmp_path, monkeypatch):
+    def execute(*_, **options):
+        used.append(file_in_use(tmp_path / "families"))
+
+    used = []
+    monkeypatch.setattr(papermill, "execute_notebook", execute)
+    runs("families", ["01"])
+    assert used == [tmp_path / "families" / "profile.yaml"]
+    assert file_in_use(tmp_path / "families") is None
 
 
 def test_the_notebook_of_likelihoods_is_left_out_if_the_profile_has_none(

@@ -12,7 +12,6 @@ time writes a file, which flock ensures on local disks.
 
 import contextlib
 import errno
-import fcntl
 import json
 import os
 import sys
@@ -27,6 +26,7 @@ from lib import progress
 from lib.errors import InputError
 from lib.files.atomic import write_json
 from lib.files.jsonl import complete_lines, read, rows_of_lines
+from lib.files.locks import lock
 from lib.files.run_json import RUN, require_same_settings
 
 # Threads that turn results into rows, so that a slow one does not delay the others.
@@ -66,7 +66,7 @@ def open_store(
         with write_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             stream = stack.enter_context(open(path, "ab", buffering=0))
-            _lock(stream, path)
+            lock(stream, path)
             require_same_settings(path.parent, settings)
             run = path.with_name(RUN)
             if not run.exists():
@@ -89,15 +89,6 @@ def write_errors(path: Path) -> Iterator[None]:
             ) from error
         reason = NO_LOCKS if error.errno in LOCK_ERRORS else error.strerror
         raise InputError(f"cannot write results to {path.parent}: {reason}") from error
-
-
-def _lock(stream: BinaryIO, path: Path) -> None:
-    """Lock a file; if another run has locked it, say so and wait until that ends."""
-    try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        print(f"another run writes {path}: waiting for it", file=sys.stderr, flush=True)
-        fcntl.flock(stream, fcntl.LOCK_EX)
 
 
 def _repaired_rows(stream: BinaryIO, path: Path) -> dict[str, dict]:
