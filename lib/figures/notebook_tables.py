@@ -15,8 +15,13 @@ from lib.statistics.rounding import decimals_of, format_interval
 SMALLEST_SHOWN_P = 1e-3  # smaller p-values are printed as "< 0.001"
 MAX_UNFOLDED_ROWS = 20  # longer tables are shown folded
 SIGNED = ("effect", "change", "points", "against others")  # differences: with a sign
-# By the beginning of a condition: the word for it in tables.
-CONDITION_WORDS = {r"^mless\b": "slashes", r"^mful\b": "he", r"^random\b": "sentence"}
+# By a pattern in a condition's name: the word for it in tables.
+CONDITION_WORDS = {
+    r"^mless\b": "slashes",
+    r"^mful\b": "he",
+    r"^random\b": "sentence",
+    r"(?:^|(?<=\+))arm\b": "ARM",
+}
 LOW = re.compile(r"(?<![^\W_])low(?![^\W_])")  # part of the name of a lower bound
 
 # Without these options, pandas would omit rows and columns, and the length of a number
