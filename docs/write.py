@@ -214,6 +214,14 @@ def supported(rows: Iterable[Verdict]) -> list[Verdict]:
     return [row for row in rows if row.verdict == "supported"]
 
 
+def names(rows: Iterable) -> str:
+    """Return the short names of the rows' models, as "Qwen 0.5B, Gemma 270M and SmolLM
+    135M"; "" without rows.
+    """
+    *first, last = [short(row.model) for row in rows] or [""]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 def short(model: str) -> str:
     """Return a model's short name for narrow tables."""
     return SHORT_NAMES.get(model, model)
@@ -235,6 +243,7 @@ FILTERS: tuple[Callable, ...] = (
     gains,
     supported,
     models_of,
+    names,
     short,
 )
 

@@ -1,20 +1,19 @@
 """Whether the weights of sampled answers average 1, as those of right probabilities do.
 
-    python -m studies.mean_weight
-    python -m studies.mean_weight --out runs/mean-weight
+    python -m studies.mean_weight --model Qwen2.5-Coder-1.5B-Instruct
+    python -m studies.mean_weight --model Qwen2.5-Coder-0.5B-Instruct --out runs/weights
 
 The mean weight under each condition has the expectation 1 over the answers to all
 problems. Answers to problems with both right and wrong answers are scored already, and
-the first command takes these alone. They are those of MODEL, which has scores under all
-conditions. Of the others, whose weights are multiplied by 0 in
+the first command takes these alone. Of the others, whose weights are multiplied by 0 in
 the estimate, the second one scores SAMPLE, half of them drawn under either prompt and
 each of another problem: about an hour and a half of one core. Each score is kept at
 once, so that the same command goes on after a stop.
 
-Writes studies/results/mean_weight.csv, a row per condition, and prints it: the mean
-weight of answers to problems with both right and wrong answers and, once the others are
-scored, of these and of all, with the interval over problems; and the slope of the half
-on the log ratio among the others.
+Replaces the model's rows in studies/results/mean_weight.csv, one per condition, and
+prints the table: the mean weight of answers to problems with both right and wrong
+answers and, once the others are scored, of these and of all, with the interval over
+problems; and the slope of the half on the log ratio among the others.
 """
 
 import argparse
@@ -37,7 +36,7 @@ from lib.statistics.importance_weighting import log_weights
 from lib.statistics.intervals import Interval, interval
 from studies.keeping import RESULTS, keep
 
-MODEL = "Qwen2.5-Coder-0.5B-Instruct"
+TABLE = RESULTS / "mean_weight.csv"
 MIXED_ENDS = ["of_mixed", "of_mixed_low", "of_mixed_high"]
 OTHERS_ENDS = ["of_others", "of_others_low", "of_others_high"]
 ALL_ENDS = ["of_all", "of_all_low", "of_all_high"]
@@ -131,8 +130,9 @@ def _of_all(mixed: Interval, others: Interval, share: float) -> dict[str, float]
 
 
 def main() -> None:
-    """Score the sample and write the table."""
+    """Score the sample and replace the model's rows in the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", required=True)
     parser.add_argument("--problems", default="math500")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
@@ -140,14 +140,17 @@ def main() -> None:
     draws = evaluation.draws(families)
     assert families.pass_rates
     assert draws is not None
-    draws = draws[draws["model"] == MODEL]
+    draws = draws[draws["model"] == options.model]
     others = None
     if options.out:
         answers = evaluation.answers(families, "draws")
-        drawn = sampled(answers[answers["model"] == MODEL], families.seed)
+        drawn = sampled(answers[answers["model"] == options.model], families.seed)
         others = scored(families, drawn, options.problems, options.out)
     conditions = [str(condition) for condition in families.pass_rates.conditions]
-    keep(RESULTS / "mean_weight.csv", table(draws, others, conditions))
+    rows = table(draws, others, conditions).assign(model=options.model)
+    stored = pd.read_csv(TABLE) if TABLE.is_file() else rows[:0]
+    kept = pd.concat([stored[stored["model"] != options.model], rows])
+    keep(TABLE, kept.convert_dtypes())
 
 
 if __name__ == "__main__":
