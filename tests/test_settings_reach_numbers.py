@@ -32,7 +32,6 @@ from lib.measurement.measurement_run import measure
 from lib.measurement.stored_measurements import settings_of
 from lib.models.loading import load_without_weights
 from lib.profiles import Profile, load_profile
-from lib.prompts import insertions
 from lib.prompts.problem_samples import sampling_order
 from lib.prompts.problem_sets import load_problems
 
@@ -159,15 +158,6 @@ ROWS = []
 for line in CHANGES.strip().splitlines():
     _setting, _value, _changed = (cell.strip() for cell in line.split("|"))
     ROWS.append((_setting, yaml.safe_load(_value), _changed.split()))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def cut_once():
-    """Cut each filler to its tokens once: this takes most of the time of a prompt."""
-    with pytest.MonkeyPatch.context() as patch:
-        cut = functools.cache(insertions.cut_to_tokens)
-        patch.setattr(insertions, "cut_to_tokens", cut)
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,16 @@ import hashlib
 import itertools
 import random
 import re
+from typing import Any
+from weakref import WeakKeyDictionary
 
 from lib.errors import InputError
 from lib.prompts.fillers import Filler
+
+# By tokenizer, then by text and length. A cut is the same for every problem, and takes
+# up to 20 ms if the tokenizer has thousands of added tokens, as Gemma's has. The keys
+# are weak, because such a tokenizer needs 300 MB: it must not outlive its model.
+_CUTS: WeakKeyDictionary[Any, dict[tuple[str, int], str]] = WeakKeyDictionary()
 
 
 def insertions(
@@ -42,10 +49,19 @@ def insertions(
 def cut_to_tokens(tokenizer, text: str, length: int) -> str:
     """Return copies of a text, cut off after `length` tokens.
 
-    The copies are separated by spaces unless the text is only white space. Raises
+    The copies are separated by spaces unless the text is only white space. The result
+    is cached, so a tokenizer must not be changed after its first prompt. Raises
     InputError if the cut would be inside a character, if the tokenizer drops the text,
     and for a text with a special token, such as the end of a turn.
     """
+    cuts = _CUTS.setdefault(tokenizer, {})
+    if (text, length) not in cuts:
+        cuts[text, length] = _cut(tokenizer, text, length)
+    return cuts[text, length]
+
+
+def _cut(tokenizer, text: str, length: int) -> str:
+    """Return what `cut_to_tokens` caches."""
     for token in tokenizer.added_tokens_decoder.values():
         if token.special and token.content in text:
             raise InputError(

@@ -2,7 +2,11 @@
 tokenizers of each kind.
 """
 
+import copy
+import gc
 import itertools
+import weakref
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -269,6 +273,42 @@ def test_a_chat_template_with_a_date_gives_the_same_prompt_every_day():
     tokenizer = wrapped(byte_level(), template="{{ strftime_now('%d %b %Y') }} " + CHAT)
     prompt = build_prompt(tokenizer, "What is 7?", "mless", format="chat")
     assert prompt.text.startswith("26 Jul 2024 <turn>")
+
+
+def test_a_filler_is_cut_once_per_tokenizer_and_length(monkeypatch):
+    tokenizer = wrapped(byte_level())
+    # Most of the time of a cut is spent on the search for special tokens.
+    read = PreTrainedTokenizerFast.added_tokens_decoder.fget
+    counted = Mock(side_effect=read)
+    monkeypatch.setattr(
+        PreTrainedTokenizerFast,
+        "added_tokens_decoder",
+        property(lambda self: counted(self)),
+    )
+    for problem, condition in itertools.product(PROBLEMS, ["none", "mless", "mful:9"]):
+        build_prompt(tokenizer, problem, condition)
+    assert counted.call_count == 2
+    build_prompt(tokenizer, "What?", "mless:9")
+    assert counted.call_count == 3
+
+
+def test_a_refused_filler_is_refused_again_and_a_changed_copy_is_not_mixed_up(refused):
+    tokenizer = wrapped(byte_level())
+    changed = copy.deepcopy(tokenizer)
+    build_prompt(tokenizer, "What?", "mless")
+    changed.add_special_tokens({"additional_special_tokens": ["/"]})
+    for _ in range(2):
+        message = refused(build_prompt, changed, "What?", "mless")
+        assert "contains /, a special token" in message
+
+
+def test_a_tokenizer_is_not_kept_in_memory_because_a_filler_was_cut():
+    tokenizer = wrapped(byte_level())
+    build_prompt(tokenizer, "What?", "mless")
+    kept = weakref.ref(tokenizer)
+    del tokenizer
+    gc.collect()
+    assert kept() is None
 
 
 IN_CHAT = {"format": "chat"}
