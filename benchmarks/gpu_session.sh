@@ -26,7 +26,7 @@ else
   ASKED=(--samples 2 --max-new-tokens 1536 --batch-size "${BATCH_SIZE:-256}")
 fi
 CONDITIONS=none,mless
-SCORED=${SCORED:-none,mless,hidden-from-layer-1,arm}
+SCORED=${SCORED:-none,mless,layer-1-only,hidden-from-layer-1,gap,arm}
 PARTS_SECONDS=${PARTS_SECONDS:-240} BENCH_SECONDS=${BENCH_SECONDS:-180}
 DRAW_SECONDS=${DRAW_SECONDS:-360} SCORE_SECONDS=${SCORE_SECONDS:-240}
 mkdir -p "$OUT" || exit 1
