@@ -16,11 +16,15 @@ shown = False  # set by programs such as `python -m lib`
 IN_A_LOG: dict[str, Any] = {"mininterval": 600, "maxinterval": 600, "delay": 1e-9}
 
 
-def bar(text: str, total: int, unit: str = "prompt", done: int = 0) -> Bar:
+def bar(
+    text: str, total: int, unit: str = "prompt", done: int = 0, least: int = 0
+) -> Bar:
     """Return a progress bar with counts and the time left, for use in a `with` block.
 
     total, done: how many units there are, and how many are done before the bar starts.
+    least: fewer units are done in a moment and show no bar.
     """
     pace: dict[str, Any] = {} if sys.stderr.isatty() else IN_A_LOG
     names = {"desc": text, "unit": unit}
-    return Bar(total=total, initial=done, disable=not shown, **names, **pace)
+    disable = not shown or total < least
+    return Bar(total=total, initial=done, disable=disable, **names, **pace)

@@ -17,6 +17,13 @@ def test_a_bar_that_is_switched_off_prints_nothing(capsys, monkeypatch):
     assert not capsys.readouterr().err
 
 
+def test_few_units_have_no_bar(capsys):
+    for total, written in ((4, False), (5, True)):
+        with progress.bar("layer 1", total, least=5) as bar:
+            bar.update(total)
+        assert bool(capsys.readouterr().err) is written
+
+
 def test_a_bar_is_one_line_in_a_log_and_moves_in_a_terminal(capsys, monkeypatch):
     with progress.bar("layer 1", 200, done=1) as bar:
         for _ in range(199):

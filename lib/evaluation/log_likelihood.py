@@ -8,6 +8,7 @@ A text with its prompt is a `TextToScore`, and its log-likelihood a *score*.
 import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 
@@ -20,10 +21,20 @@ from lib.prompts.building import Prompt
 from lib.prompts.conditions import Condition
 from lib.prompts.problem_schema import Problem
 
-# Padded tokens per forward pass, by kind of device. With a vocabulary of 150,000, their
-# logits take at most 1.2 GB on a CPU and 10 GB on a GPU, where fewer forward passes
-# matter more than memory.
-SCORED_TOKENS = {"cpu": 2048, "cuda": 16_384}
+
+class Sizes(NamedTuple):
+    """How much is scored together on a kind of device."""
+
+    tokens: int  # of a forward pass, with padding
+    texts: int  # under a condition, which share forward passes with similar lengths
+    baselines: int  # problems whose distributions under `none` are in memory
+
+
+# On a GPU, a small model takes as long for 2,000 tokens as for 8,000, so that full
+# forward passes matter more than memory. With a vocabulary of 262,000, in float32, the
+# logits of a forward pass take at most 2.1 GB on a CPU and 17 GB on a GPU, and the 64
+# distributions of each baseline 0.5 GB and 4.3 GB together.
+SIZES = {"cpu": Sizes(2048, 32, 8), "cuda": Sizes(16_384, 256, 64)}
 
 
 @dataclass(frozen=True)
@@ -52,9 +63,9 @@ class TextToScore:
         return self.draw.get("temperature", 1.0)
 
 
-def tokens_per_pass(loaded: Loaded) -> int:
-    """Return the maximum number of padded tokens per forward pass on its device."""
-    return SCORED_TOKENS[loaded.device.partition(":")[0]]
+def sizes_of(loaded: Loaded) -> Sizes:
+    """Return how much is scored together on a model's device."""
+    return SIZES[loaded.device.partition(":")[0]]
 
 
 @torch.inference_mode()

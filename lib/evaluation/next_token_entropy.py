@@ -11,7 +11,7 @@ from collections.abc import Generator, Mapping
 
 import torch
 
-from lib.evaluation.log_likelihood import TextToScore, score_batch, tokens_per_pass
+from lib.evaluation.log_likelihood import TextToScore, score_batch, sizes_of
 from lib.evaluation.row_fields import WINDOWS
 from lib.evaluation.score_run import grouped_keys, score_row
 from lib.generation.key_value_caches import raise_if_nan
@@ -20,9 +20,6 @@ from lib.prompts.batches import in_batches
 
 BASELINE = "none"
 FIRST_TOKENS = max(window.stop for window in WINDOWS.values())
-# Problems whose distributions under `none` are in memory at the same time: 0.5 GB with
-# a vocabulary of 262,000.
-PROBLEMS_AT_ONCE = 8
 
 
 def entropies(log_p: torch.Tensor) -> torch.Tensor:
@@ -43,6 +40,7 @@ def window_means(values: torch.Tensor) -> list[float | None]:
     """Return the mean of a text's values (T,) in each of WINDOWS, rounded to 5
     decimals; None for a window that begins after the text ends.
     """
+    values = values.cpu()  # so that only this waits for a GPU, and not every mean
     parts = [values[window] for window in WINDOWS.values()]
     return [round(float(part.mean()), 5) if len(part) else None for part in parts]
 
@@ -66,7 +64,7 @@ def next_token_rows(
     }
     # The distributions under `none` of the current problems, as log p, by key.
     baseline_log_p: dict[str, torch.Tensor] = {}
-    for keys in grouped_keys(missing, PROBLEMS_AT_ONCE):
+    for keys in grouped_keys(missing, sizes_of(loaded).baselines):
         texts = {key: missing[key] for key in keys}
         needed = [baselines[text.problem.id, text.target] for text in texts.values()]
         if not baseline_log_p.keys() >= set(needed):
@@ -102,5 +100,5 @@ def _distributions(
             results.append((key, nats, log_p))
         return results
 
-    for _, results in in_batches(lengths, score, tokens=tokens_per_pass(loaded)):
+    for _, results in in_batches(lengths, score, tokens=sizes_of(loaded).tokens):
         yield from results

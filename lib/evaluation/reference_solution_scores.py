@@ -98,10 +98,11 @@ def texts_wanted(
         end_of_question = _tokens(loaded, "\n")
 
     conditions = dict.fromkeys([*settings.conditions, *settings.at_once])
+    solutions = {problem.id: _ids(loaded, problem.solution) for problem in problems}
     texts = []
     for prompt in prompts_under(loaded, settings.format, filler, problems, conditions):
         problem, condition, _ = prompt
-        solution = _ids(loaded, problem.solution)
+        solution = solutions[problem.id]
         lead = [*end_of_question, *_thought(loaded, condition, solution)]
         if condition in settings.conditions:
             texts.append(TextToScore(*prompt, "solution", lead, solution))

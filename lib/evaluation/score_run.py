@@ -6,12 +6,21 @@ list the texts; a score is the row of a text in scores.jsonl.
 """
 
 import functools
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from itertools import product
 from pathlib import Path
 
+from lib import progress
 from lib.errors import InputError
-from lib.evaluation.log_likelihood import TextToScore, log_likelihoods, tokens_per_pass
+from lib.evaluation.log_likelihood import TextToScore, log_likelihoods, sizes_of
 from lib.evaluation.recorded_settings import versions
 from lib.evaluation.row_fields import SCORE_FIELDS, SCORES, common_fields
 from lib.evaluation.row_keys import key_parts, prompt_of
@@ -26,10 +35,11 @@ from lib.prompts.conditions import Condition
 from lib.prompts.fillers import Filler
 from lib.prompts.problem_schema import Problem
 
-# So many problems are scored under all conditions before the next ones, so that an
-# interrupted run is a complete, smaller sample. Texts are given in the order of their
-# problems for this.
+# A chunk of problems, at least so many, is scored under all conditions before the next
+# one, so that an interrupted run is a complete, smaller sample. Texts are given in the
+# order of their problems for this.
 PROBLEMS_OF_A_CHUNK = 32
+PROMPTS_WITH_A_BAR = 1000  # so many prompts are built in about a second
 Texts = dict[str, TextToScore]  # by the keys of their scores, see `score_key`
 
 
@@ -88,12 +98,17 @@ def prompts_under(
     loaded: Loaded,
     format: str,
     filler: Filler,
-    problems: Iterable[Problem],
-    conditions: Iterable[Condition],
+    problems: Collection[Problem],
+    conditions: Collection[Condition],
 ) -> Iterator[tuple[Problem, Condition, Prompt]]:
     """Yield each problem under each condition, with its prompt."""
-    for problem, condition in product(problems, conditions):
-        yield problem, condition, prompt_of(loaded, problem, condition, format, filler)
+    total = len(problems) * len(conditions)
+    name = f"{loaded.name}, prompts"
+    with progress.bar(name, total, least=PROMPTS_WITH_A_BAR) as bar:
+        for problem, condition in product(problems, conditions):
+            prompt = prompt_of(loaded, problem, condition, format, filler)
+            bar.update()
+            yield problem, condition, prompt
 
 
 def texts_by_key(loaded: Loaded, texts: Iterable[TextToScore]) -> Texts:
@@ -152,18 +167,27 @@ def score_rows(
     problems, rows come chunk by chunk (see PROBLEMS_OF_A_CHUNK) and condition by
     condition. Texts of similar length share a forward pass.
     """
-    for keys in grouped_keys(texts, PROBLEMS_OF_A_CHUNK):
+    sizes = sizes_of(loaded)
+    for keys in grouped_keys(texts, _problems_of_a_chunk(texts, sizes.texts)):
         lengths = [len(texts[key].ids) for key in keys]
 
         def score(indices: list[int], keys: list[str] = keys) -> list[float]:
             batch = {keys[index]: texts[keys[index]] for index in indices}
             return log_likelihoods(loaded, batch)
 
-        limit = tokens_per_pass(loaded)
-        for indices, values in in_batches(lengths, score, tokens=limit):
+        for indices, values in in_batches(lengths, score, tokens=sizes.tokens):
             for index, nats in zip(indices, values, strict=True):
                 key = keys[index]
                 yield score_row(loaded, key, texts[key], nats)
+
+
+def _problems_of_a_chunk(texts: Mapping[str, TextToScore], filling: int) -> int:
+    """Return the number of problems of a chunk: PROBLEMS_OF_A_CHUNK, or more if these
+    have fewer than `filling` texts under a condition.
+    """
+    groups = {(text.problem.id, text.target, text.condition) for text in texts.values()}
+    texts_of_a_problem = len(texts) / len(groups)  # over 1 for sampled answers
+    return max(PROBLEMS_OF_A_CHUNK, round(filling / texts_of_a_problem))
 
 
 def grouped_keys(

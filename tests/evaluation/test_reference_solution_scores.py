@@ -4,6 +4,7 @@ hand; layers read from disk; interrupted runs; mistakes of users.
 
 import contextlib
 import copy
+import re
 import shutil
 from dataclasses import replace
 from unittest.mock import Mock
@@ -15,11 +16,13 @@ from eager import hidden_by_hand
 from families import FAMILIES, spread
 from tokenizers.processors import TemplateProcessing
 
+from lib import progress
 from lib.arm.forward_hook import installed
 from lib.errors import InputError
-from lib.evaluation import next_token_entropy, reference_solution_scores, score_run
+from lib.evaluation import log_likelihood, reference_solution_scores, score_run
+from lib.evaluation.log_likelihood import SIZES
 from lib.evaluation.reference_solution_scores import BEFORE_ANSWER, texts_wanted
-from lib.evaluation.score_run import require_scorable
+from lib.evaluation.score_run import require_scorable, score_rows
 from lib.files.jsonl import read
 from lib.generation.engine_interface import processor_name
 from lib.models import available_memory
@@ -247,6 +250,7 @@ def test_an_interrupted_run_keeps_its_first_problems_under_all_conditions(
     forwards = Mock(side_effect=[[-1.0, -2.0], [-3.0, -4.0], KeyboardInterrupt])
     monkeypatch.setattr(score_run, "log_likelihoods", forwards)
     monkeypatch.setattr(score_run, "PROBLEMS_OF_A_CHUNK", 2)
+    monkeypatch.setitem(SIZES, "cpu", SIZES["cpu"]._replace(texts=2))
     with pytest.raises(KeyboardInterrupt):
         run(conditions=["none", "gap"])
     rows = read(tmp_path / "out" / "scores.jsonl")
@@ -254,6 +258,47 @@ def test_an_interrupted_run_keeps_its_first_problems_under_all_conditions(
     assert [row["nats"] for row in rows] == [-1, -2, -3, -4]
     first = {problem.id for problem in sampling_order(PROBLEMS, 0)[:2]}
     assert {row["problem_id"] for row in rows} == first
+
+
+def test_a_chunk_has_fewer_problems_if_each_has_several_texts(tiny, monkeypatch):
+    monkeypatch.setattr(score_run, "PROBLEMS_OF_A_CHUNK", 1)
+    monkeypatch.setitem(SIZES, "cpu", SIZES["cpu"]._replace(texts=4))
+    monkeypatch.setattr(
+        score_run, "log_likelihoods", lambda _, batch: [-1.0] * len(batch)
+    )
+    settings = Likelihood(models=["demo"], conditions=["none", "gap"])
+    wanted = texts_wanted(tiny, settings, Filler(), PROBLEMS)
+    twice = {
+        f"{key}{sample}": text for key, text in wanted.items() for sample in (0, 1)
+    }
+    rows = list(score_rows(tiny, twice))
+    groups = [(row["problem_id"], row["condition"]) for row in rows]
+    assert len(rows) == 12
+    assert set(groups[:4]) == {("p0", "none"), ("p1", "none")}
+    assert set(groups[4:8]) == {("p0", "gap"), ("p1", "gap")}
+
+
+# With entropies, the distributions under none are computed first.
+@pytest.mark.parametrize("next_token, passes", [(False, 2), (True, 3)])
+def test_a_gpu_scores_a_condition_of_many_short_texts_in_one_forward_pass(
+    run, monkeypatch, next_token, passes
+):
+    many = [PROBLEMS[0].model_copy(update={"id": f"p{number}"}) for number in range(40)]
+    forwards = Mock(wraps=log_likelihood.prefill)
+    monkeypatch.setattr(log_likelihood, "prefill", forwards)
+    monkeypatch.setitem(SIZES, "cpu", SIZES["cuda"])
+    rows = run(many, conditions=["none", "gap"], next_token=next_token)
+    assert len(rows) == 2 * len(many)
+    assert forwards.call_count == passes
+
+
+def test_many_prompts_have_a_progress_bar(run, monkeypatch, capsys):
+    monkeypatch.setattr(progress, "shown", True)
+    run(conditions=["none", "gap"])
+    assert "prompts" not in capsys.readouterr().err
+    monkeypatch.setattr(score_run, "PROMPTS_WITH_A_BAR", 6)
+    run(conditions=["none", "gap"])
+    assert re.search("tiny, prompts: 100%.* 6/6 ", capsys.readouterr().err)
 
 
 def test_a_solution_over_the_token_limit_is_left_out_and_counted(run, capsys):
@@ -376,7 +421,7 @@ def test_an_interrupted_run_continues_after_its_baseline_was_stored(
 ):
     complete = run(conditions=CONDITIONS, next_token=True)
     run(conditions=["none"], next_token=True, folder="begun")
-    monkeypatch.setattr(next_token_entropy, "PROBLEMS_AT_ONCE", 2)
+    monkeypatch.setitem(SIZES, "cpu", SIZES["cpu"]._replace(baselines=2))
     continued = run(conditions=CONDITIONS, next_token=True, folder="begun")
     pd.testing.assert_frame_equal(continued, complete, atol=1e-3)
     rows = read(tmp_path / "begun" / "scores.jsonl")
