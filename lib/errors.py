@@ -17,7 +17,10 @@ LARGEST = 10**15
 # other types, pydantic's message is used.
 REASONS = {
     "string_too_short": "must not be empty",
-    "string_pattern_mismatch": "must have only letters, digits, _, . and -, at most 80",
+    "string_pattern_mismatch": (
+        "must begin with a letter, a digit or _, and have only these, . and -, at most"
+        " 80"
+    ),
     "too": "must not be empty",
     "string": "must be a text",
     "int": "must be a whole number",

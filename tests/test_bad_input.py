@@ -83,8 +83,9 @@ reproduce --profile object.yaml | could not determine a constructor
 reproduce --only 77 | unknown notebook '77': choose from 01_attention_maps
 reproduce --limit abc | limit: must be a whole number, not 'abc'
 reproduce --limit 2 --name demo | name 'demo' is a profile of data/profiles
-reproduce --limit 2 --name ../x |
-name: must have only letters, digits, _, . and -, at most 80, not '../x'
+reproduce --limit 2 --name a/b |
+name: must begin with a letter, a digit or _, and have only these, . and -, at most 80
+reproduce --limit 2 --name .x | name: must begin with a letter, a digit or _
 grade broken.jsonl | broken.jsonl, line 2: not valid JSON
 grade empty.jsonl | empty.jsonl: no lines to grade
 grade good.jsonl --answer answer.0.x | line 1: no text in field 'answer.0.x'
