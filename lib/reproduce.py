@@ -19,7 +19,8 @@ from lib.claims.verdict_files import read_verdicts
 from lib.claims.verdicts import totals
 from lib.errors import InputError
 from lib.evaluation.profile_parts import Part, parts_of_profile
-from lib.files.locks import file_in_use, marked_in_use
+from lib.files.atomic import write_atomically
+from lib.files.locks import marked_in_use, path_in_use
 from lib.measurement.animated_prompt import AnimatedPromptPart
 from lib.measurement.measurement_run import MeasuredPart
 from lib.measurement.planned_steps import MEASURED_PARTS
@@ -70,7 +71,8 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
     print(summary(plan), flush=True)
     for line in downloads(plan):
         print(line, flush=True)
-    with marked_in_use(_begin_results(profile, fresh)):
+    _begin_results(profile, fresh)
+    with marked_in_use(profile.results):
         _run(notebooks, profile, _parts(profile, stored=not fresh))
     if any(notebook.stem == SHOWS_VERDICTS for notebook in notebooks):
         print(f"The paper's literal claims: {totals(read_verdicts(profile))}")
@@ -99,24 +101,22 @@ def _with_something_to_show(notebooks: list[Path], profile: Profile) -> list[Pat
     return others
 
 
-def _begin_results(profile: Profile, fresh: bool) -> Path:
+def _begin_results(profile: Profile, fresh: bool) -> None:
     """Create the folder of results with profile.yaml, which records the settings of the
-    run, and return this file; a fresh run first deletes the old folder.
+    run; a fresh run first deletes the old folder.
 
     Raises InputError if another run uses the folder that would be deleted.
     """
     results = profile.results
     if fresh and results.exists():
-        if used := file_in_use(results):
+        if used := path_in_use(results):
             raise InputError(
                 f"--fresh deletes {results}, but another run uses {used}: wait until it"
                 " ends, or give a new --name"
             )
         shutil.rmtree(results)
-    results.mkdir(parents=True, exist_ok=True)
-    recorded = results / "profile.yaml"
-    recorded.write_text(yaml.safe_dump(profile.model_dump(), sort_keys=False))
-    return recorded
+    recorded = yaml.safe_dump(profile.model_dump(), sort_keys=False)
+    write_atomically(results / "profile.yaml", recorded.encode())
 
 
 def _run(
@@ -178,3 +178,7 @@ def _execute(notebook: Path, profile: Profile) -> None:
     except papermill.PapermillExecutionError as error:
         reason = f"{error.ename}: {error.evalue} (executed copy: {executed})"
         raise InputError(f"{notebook.stem} stopped: {reason}") from error
+    except OSError as error:
+        # Papermill's errors often lack the name of the file, which is this copy then.
+        path = error.filename or executed
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from error

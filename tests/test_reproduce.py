@@ -2,10 +2,12 @@
 settings.
 """
 
-import fcntl
+import errno
 import json
+import os
 import re
 from pathlib import Path
+from unittest.mock import Mock
 
 import nbformat
 import papermill
@@ -16,7 +18,7 @@ from lib import paths, reproduce
 from lib.__main__ import main
 from lib.evaluation.profile_parts import DrawScoresPart, Part
 from lib.files.atomic import write_json
-from lib.files.locks import file_in_use
+from lib.files.row_store import open_store
 from lib.plan import Plan
 from lib.profiles import VARIATIONS, load_profile
 
@@ -133,31 +135,47 @@ def test_fresh_for_one_notebook_refuses_to_delete_answers(
     assert kept.exists()
 
 
-@pytest.mark.parametrize("used", ["profile.yaml", "likelihood/scores.jsonl"])
 def test_fresh_next_to_a_run_of_the_same_profile_is_refused(
-    runs, tmp_path, refused, used
+    runs, tmp_path, monkeypatch, refused
 ):
-    file = tmp_path / "families" / used
-    file.parent.mkdir(parents=True)
-    file.touch()
-    with open(file, "rb") as stream:
-        fcntl.flock(stream, fcntl.LOCK_SH)
-        message = refused(runs, "families", ["01"], fresh=True)
-        assert f"--fresh deletes {tmp_path}/families, but another run uses" in message
-        assert file.exists()
-        runs("families", ["01"])
-    runs("families", ["01"], fresh=True)
+    def execute(notebook, *_, **options):
+        if "02_" not in notebook:
+            runs("families", ["02"])  # another run, which ends before this one
+            messages.append(refused(runs, "families", ["02"], fresh=True))
 
-
-def test_a_run_uses_its_results_until_it_ends(runs, tmp_path, monkeypatch):
-    def execute(*_, **options):
-        used.append(file_in_use(tmp_path / "families"))
-
-    used = []
+    messages = []
     monkeypatch.setattr(papermill, "execute_notebook", execute)
     runs("families", ["01"])
-    assert used == [tmp_path / "families" / "profile.yaml"]
-    assert file_in_use(tmp_path / "families") is None
+    results = tmp_path / "families"
+    used = f"--fresh deletes {results}, but another run uses {results}: wait"
+    assert messages[0].startswith(used)
+    assert (results / "profile.yaml").exists()
+    runs("families", ["02"], fresh=True)
+
+
+def test_fresh_next_to_a_command_that_stores_rows_is_refused(runs, tmp_path, refused):
+    folder = tmp_path / "families" / "likelihood"
+    with open_store(folder, {}, file="scores.jsonl"):
+        message = refused(runs, "families", ["01"], fresh=True)
+    assert f"another run uses {folder}/scores.jsonl" in message
+
+
+def test_a_full_disk_is_reported_with_the_file_and_keeps_the_recorded_profile(
+    runs, tmp_path, monkeypatch, refused
+):
+    runs("families", ["01"])
+    recorded = tmp_path / "families" / "profile.yaml"
+    before = recorded.read_bytes()
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with monkeypatch.context() as changed:
+        changed.setattr(papermill, "execute_notebook", Mock(side_effect=full))
+        message = refused(runs, "families", ["01"])
+        executed = recorded.with_name("01_attention_maps.ipynb")
+        assert message == f"cannot write {executed}: No space left on device"
+    monkeypatch.setattr(os, "fsync", Mock(side_effect=full))
+    message = refused(runs, "families", ["01"])
+    assert message == f"cannot write {recorded}: No space left on device"
+    assert recorded.read_bytes() == before
 
 
 def test_the_notebook_of_likelihoods_is_left_out_if_the_profile_has_none(

@@ -1,10 +1,12 @@
-"""Lock files with flock, so that no two runs write or delete the same results.
+"""Lock files and folders with flock, so that no two runs write or delete the same
+results.
 
 A lock ends when its file is closed, even if the process is killed.
 """
 
 import contextlib
 import fcntl
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,27 +23,37 @@ def lock(stream: BinaryIO, path: Path) -> None:
 
 
 @contextlib.contextmanager
-def marked_in_use(path: Path) -> Iterator[None]:
-    """Let `file_in_use` find a file until the block ends; several runs may use it.
+def marked_in_use(folder: Path) -> Iterator[None]:
+    """Let `path_in_use` find a folder until the block ends; several runs may use it.
 
-    Does nothing on a disk without file locks.
+    Does nothing on a disk without locks.
     """
-    with open(path, "rb") as stream:
+    with _opened(folder) as descriptor:
         with contextlib.suppress(OSError):
-            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         yield
 
 
-def file_in_use(folder: Path) -> Path | None:
-    """Return a file in a folder or its subfolders that a run has locked or marked as in
-    use, or None.
+def path_in_use(folder: Path) -> Path | None:
+    """Return the path in a folder that a run has marked as in use or locked: of the
+    folder itself, or of anything in it. None if there is none.
     """
-    for path in filter(Path.is_file, sorted(folder.rglob("*"))):
-        with open(path, "rb") as stream:
+    for path in (folder, *sorted(folder.rglob("*"))):
+        with _opened(path) as descriptor:
             try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 return path
-            except OSError:  # a disk without file locks
+            except OSError:  # a disk without locks
                 return None
     return None
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    """Yield the descriptor of a file or folder that is opened for reading."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)

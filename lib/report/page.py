@@ -10,7 +10,6 @@ are those that the profile's run executed, or else the repository's.
 import base64
 import hashlib
 import re
-import shutil
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
@@ -141,8 +140,8 @@ def publish_figures(profile: Profile, folder: Path) -> dict[str, dict]:
     """Copy a profile's figures into the folder, and return their entries of
     data/figures.yaml, with captions, by name and in that order.
     """
-    if profile.figures.is_dir():
-        shutil.copytree(profile.figures, folder, dirs_exist_ok=True)
+    for path in filter(Path.is_file, profile.figures.glob("*")):
+        write_atomically(folder / path.name, path.read_bytes())
     groups = read_yaml(paths.DATA / "figures.yaml").values()
     captions = {entry["id"]: entry for group in groups for entry in group}
     drawn = {path.stem for path in profile.figures.glob("*.png")}

@@ -125,6 +125,13 @@ def test_the_page_has_the_prompt_of_each_model_that_has_one(profile):
     assert "python -m lib reproduce" in page(profile).text
 
 
+def test_a_figure_that_cannot_be_written_is_named_in_one_line(profile, refused):
+    figure = profile.results / "report" / "figures" / "slashes.png"
+    figure.mkdir(parents=True)
+    (profile.figures / figure.name).touch()
+    assert refused(write_report, profile).startswith(f"cannot write {figure}: Is a")
+
+
 def test_figures_are_shown_in_order_without_files_of_others(profile):
     for name in ("a_holiday", "slashes"):
         (profile.figures / f"{name}.png").touch()
