@@ -2,6 +2,7 @@
 
 import copy
 import re
+import shlex
 import types
 
 import pytest
@@ -272,14 +273,16 @@ def test_a_users_profile_is_read_back_but_not_under_a_shipped_name(mine, name, r
 
 
 def test_the_options_of_a_run_lead_to_the_same_profile_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(paths, "RESULTS", tmp_path)
+    results = tmp_path / "a folder"
+    monkeypatch.setattr(paths, "RESULTS", results)
     mine = profile_with_overrides("demo", limit=3, name="demo-mine")
     assert load_profile("demo").options == "--profile demo"
     assert mine.options == "with the same options"
-    (tmp_path / mine.name).mkdir()
-    file = tmp_path / mine.name / "profile.yaml"
+    (results / mine.name).mkdir(parents=True)
+    file = results / mine.name / "profile.yaml"
     file.write_text(yaml.safe_dump(mine.model_dump()))
-    assert load_profile(mine.options.removeprefix("--profile ")) == mine
+    option, path = shlex.split(mine.options)
+    assert (option, load_profile(path)) == ("--profile", mine)
 
 
 def test_problems_of_unknown_level_can_be_selected_and_chat_is_the_default_format():

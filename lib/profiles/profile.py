@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +123,7 @@ class Profile(Settings):
             return f"--profile {self.name}"
         recorded = self.results / "profile.yaml"
         if recorded.is_file():
-            return f"--profile {recorded}"
+            return f"--profile {shlex.quote(str(recorded))}"
         return "with the same options"
 
     def measurements_folder(self, model: str) -> Path:
