@@ -50,7 +50,7 @@ def logits(model):
         return model(input_ids=IDS).logits
 
 
-UNKNOWN = ["", "nonsense", "a/b/c", "./none", "../no/ne", "/no/such", "~nobody/x"]
+UNKNOWN = ["", "nonsense", "a/b/c", "./none", "../no/ne", "/no/such", "~nobody/no/such"]
 
 
 @pytest.mark.parametrize("spec", [*UNKNOWN, "org/", "org/x.gguf", "x" * 300])
