@@ -62,13 +62,14 @@ def _in_radians(spelled: str) -> str:
 
 
 def _without_lead(gold: str, answer: str) -> str:
-    r"""Return an answer without introductory words, `\text{The point is } (2, 4)`.
+    r"""Return an answer without introductory words, as in `\text{The point is } (2, 4)`
+    and `\text{Area} = 15`.
 
     They are kept if they change its meaning or the gold answer begins with words, too.
     """
     if gold.startswith(r"\text") or changing_words(answer):
         return answer
-    return re.sub(r"^\\text\{[^{}\d]*\} ?(?=[(\[\\\d])", "", answer)
+    return re.sub(r"^\\text\{[^{}\d]*\} ?(?:= ?|(?=[(\[\\\d]))", "", answer)
 
 
 def _decided(gold: str, answer: str) -> tuple[bool, str]:

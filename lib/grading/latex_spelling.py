@@ -114,12 +114,14 @@ RULES = r"""
 \\(?:mathrm|mathsf) ?\{(?= ?[A-Za-z])([^{}]*)\}  =>  \\text{\1}
 \\text\{ ?([-+%]|\\text\{[^{}]*\}) ?\}  =>  \1
 \\text\{ ?([,;]) ?\}  =>  \1
-^ ?\\text\{ ?((?:[][()\d., ;:/+-]|and|or|(?:is )?to|\\?%)+)\} ?$  =>  \1
+\^ ?(\{ ?)?(?:\\top<end>|\\text\{ ?T ?\})(?(1) ?\})  =>  ^T
+^ ?\\text\{ ?((?:[a-z] ?= ?)?(?:[][()\d., ;:/+-]|and|or|(?:is )?to|\\?%)+)\} ?$  =>  \1
 (?i:\bper ?cent<end>)  =>  percent
 (?i:\\text\{ ?(?:positive |plus )?infinity ?\})  =>  \\infty<space>
 (?i:\\text\{ ?(?:negative|minus) infinity ?\})  =>  -\\infty<space>
 ^ ?\\text\{ ?([\d.,:]+) ?([A-Za-z. ]*)\} ?$  =>  \1\\text{\2}
 \\frac ?\{ ?\\text\{([^{}]*)\} ?\} ?\{ ?\\text\{([^{}]*)\} ?\}  =>  \\text{\1/\2}
+(?i:\bmi(?:les?)? ?(?:/|per) ?h(?:ou)?r?<end>)  =>  mph
 \\(?:mathbf|boldsymbol|bm|hat|vec) ?\{ ?\\?([ijk])(?:math)? ?\}  =>  \\basis\1<space>
 \\(?:hat|vec) ?\{ ?(\\basis[ijk] )\}  =>  \1
 \\(?:<fonts>)<end>  =>  <space>

@@ -16,12 +16,9 @@ def split_values(text: str) -> tuple[str, list[str]]:
     """
     text = SEPARATORS.sub(",", text).strip()
     enclosed = re.fullmatch(r"(\(|\[|\\\{)(.*)(\)|\]|\\\})", text)
-    inside = (
-        _between_commas(enclosed[2])
-        if enclosed and not _BOTH_SIGNS.search(text)
-        else []
-    )
-    if enclosed and inside:
+    # (\pm 3, 0) is a list of two points, but \{\pm 3, 0\} a set of three values.
+    is_list = text[:1] in "([" and _BOTH_SIGNS.search(text)
+    if enclosed and not is_list and (inside := _between_commas(enclosed[2])):
         return (enclosed[1] + enclosed[3]).replace(r"\{\}", ""), inside
     values = _between_commas(text)
     matches = [NAMED_VALUE.fullmatch(value) for value in values]

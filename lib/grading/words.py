@@ -46,7 +46,7 @@ def word(gold: str, answer: str) -> bool | None:
     one of the two answers. None: undecided.
     """
     expected = _listed(gold, answer)
-    if expected is not None and expected == _listed(answer, gold):
+    if expected and expected == _listed(answer, gold):
         return True
     is_text = re.fullmatch(r"\\text\{[^{}\d]*\}", gold)
     is_changed = changing_words(gold) != changing_words(answer)
@@ -72,7 +72,7 @@ def _listed(spelled: str, other: str) -> list[str] | None:
         return None
     plain = re.sub(r"^\\\{(.*)\\\}$", r"\1", _plain(spelled)).casefold()
     plain = re.sub(r"\b(?:the|an?) (?=[^\W\d_]{2})(?!and\b|or\b)", "", plain)
-    if not re.fullmatch(r"[^\W\d_][^\\(]{2,}", plain):
+    if not re.fullmatch(r"[^\W\d_][^\\(]+", plain):
         return None
     parts = re.split(r",|\band\b|\bor\b", re.sub(r"[ .-]+", " ", plain))
     return sorted(part.strip() for part in parts if part.strip())

@@ -196,6 +196,16 @@ a^2-b^2 | (a-b)^2+2ab-2b^2
 0.\overline{45} | 0.\dot{4}\dot{5} | 0.\bar{4}\bar{5} | 0.454545\ldots ≠ 0.45 | 0.45\ldots
 \infty | \text{infinity} ≠ -\infty
 9 ≠ 9\ldots | 9... | 9\text{ (or 8)} | 9\text{ at minimum} | \text{a minimum of }9
+\{2\pm\sqrt{3},-4\} | -4, 2+\sqrt{3}, 2-\sqrt{3} | \{-4, 2-\sqrt{3}, 2+\sqrt{3}\} ≠ \{2\pm\sqrt{3}, 4\} | 2+\sqrt{3}, -4
+\{\pm 1, \pm 5\} | \{1,-1,5,-5\} | \pm 5, \pm 1 ≠ \{1, 5\}
+\{(\pm 3, 0), (0,0)\} | (0,0), (3,0), (-3,0) ≠ (0,0), (3,0)
+\text{no} | No | \text{NO} ≠ \text{yes} | \text{or}
+\text{II} | \text{ii} | II ≠ \text{III}
+18 | \text{Area} = 18 | \text{Total area} = 18\text{ cm}^2 ≠ \text{Area} = 81 | \text{not} = 18
+-4 | \text{slope} = -4 ≠ \text{slope} = 4
+x=3 | \text{x = 3} ≠ \text{x = 4}
+40\text{ mph} | 40\text{ miles per hour} | 40\text{ mi/h} ≠ 40\text{ km/h} | 40\text{ miles}
+\begin{pmatrix} 4 \\ 7 \end{pmatrix} | \begin{bmatrix} 4 & 7 \end{bmatrix}^{\top} | \begin{pmatrix} 4 & 7 \end{pmatrix}^{\mathsf{T}} ≠ \begin{bmatrix} 7 & 4 \end{bmatrix}^\top
 \text{(B)} ≠ (B) \text{ or } (C) | \text{(B) is wrong, so (C)} | (B)(C)
 """
 
