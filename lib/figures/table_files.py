@@ -7,6 +7,7 @@ sixth digit; a stored file is not written again because of such a difference.
 import io
 import re
 
+import numpy as np
 import pandas as pd
 
 # Differences that no reader sees: relative to the number, and to the largest number of
@@ -23,13 +24,14 @@ def csv_of(table):
 
 def shows_same(path, csv):
     """Return whether a stored csv file shows the same as a csv text; False if it is
-    missing or damaged.
+    missing or damaged, and for a text without columns.
     """
     try:
         old = pd.read_csv(path)
+        new = pd.read_csv(io.StringIO(csv))
     except (OSError, ValueError):
         return False
-    return looks_same(old, pd.read_csv(io.StringIO(csv)))
+    return looks_same(old, new)
 
 
 def looks_same(old, new):
@@ -53,11 +55,14 @@ def looks_same(old, new):
 
 def _comparable(old, new):
     """Return two columns in the form in which they are compared: counts as texts, other
-    numbers divided by the largest one of the old column.
+    numbers divided by the largest finite one of the old column.
     """
     kinds = {old.dtype.kind, new.dtype.kind}
     if kinds == {"i"}:
         return old.astype(str), new.astype(str)
     if kinds <= {"i", "f"}:
-        return old / old.abs().max(), new / old.abs().max()
+        largest = old.abs()[np.isfinite(old)].max()
+        # Without a number other than 0, any number is a difference.
+        scale = largest if largest > 0 else np.finfo(float).tiny
+        return old / scale, new / scale
     return old, new

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 from artists import table
 
-from lib.figures.table_files import looks_same
+from lib.figures.table_files import csv_of, looks_same, shows_same
 
 TABLE = table("""model,value,n,p_holm
 a,0.5,1,0.2
@@ -55,3 +55,32 @@ def test_tables_with_other_rows_or_columns_differ():
 @pytest.mark.parametrize("csv", ["x,n\na,1\n,2\n", "x,n\nTrue,1\n,2\n", "x,n\n,1\n"])
 def test_missing_values_equal_missing_values(csv):
     assert looks_same(table(csv), table(csv))
+
+
+# Two columns of numbers, and whether they look the same.
+COLUMNS = """
+nan,nan 1,2 no  # an interval where none was
+1,2 nan,nan no
+nan,0 0,nan no
+0,0 0,1e-9 no  # a thousandth of the largest number is 0
+0,0 0,0 yes
+nan,nan nan,nan yes
+inf,1 inf,2 no
+inf,1 inf,1.005 yes
+"""
+
+
+@pytest.mark.parametrize("row", COLUMNS.strip().splitlines())
+def test_missing_zero_and_infinite_numbers_hide_no_difference(row):
+    *columns, is_same = row.partition("  #")[0].split()
+    old, new = (
+        pd.DataFrame({"low": map(float, texts.split(","))}) for texts in columns
+    )
+    assert looks_same(old, new) is (is_same == "yes")
+
+
+def test_a_table_without_columns_differs_from_a_stored_one(tmp_path):
+    stored = tmp_path / "table.csv"
+    stored.write_text(csv_of(TABLE))
+    assert shows_same(stored, csv_of(TABLE))
+    assert not shows_same(stored, csv_of(pd.DataFrame()))
