@@ -246,7 +246,38 @@ def test_the_interval_is_that_of_the_project_for_independent_problems():
         assert astuple(ours) == pytest.approx(expected, nan_ok=True)
 
 
+def test_an_answer_that_only_one_prompt_can_give_is_left_out_of_the_slope():
+    sample = drawn(problems=60, each=2, seed=3)
+    of_second = np.flatnonzero(sample["drawn_from"] == 1)[:5]
+    kept = np.delete(np.arange(len(sample["right"])), of_second)
+    expected = importance_weighting.calibration_slope(
+        *(sample[name][kept] for name in ("log_p", "drawn_from", "problem"))
+    )
+    sample["log_p"][of_second, 0] = -np.inf
+    result = accuracy_difference(**sample)
+    assert result.slope == expected
+    assert np.isfinite(result.difference.error)
+    assert result.largest_weight == pytest.approx(2)
+
+
+@pytest.mark.parametrize("shift", [-1000, 0, 100])
+def test_the_effective_sample_size_does_not_depend_on_a_factor_of_the_weights(shift):
+    sample = drawn(problems=60, each=2, seed=3)
+    third = sample["log_p"][:, [0, 0]] + [0, 1] * np.array(sample["right"])[:, None]
+    size = accuracy_difference(**sample, log_p_compared=third).effective_sample_size
+    shifted = accuracy_difference(**sample, log_p_compared=third + shift)
+    assert shifted.effective_sample_size == pytest.approx(size)
+
+
+def test_a_prompt_that_gives_none_of_the_answers_has_no_effective_sample():
+    sample = drawn(problems=60, each=2, seed=3)
+    third = sample["log_p"] + [0, -np.inf]
+    result = accuracy_difference(**sample, log_p_compared=third)
+    assert result.effective_sample_size == 0
+
+
 WRONG = {
+    r"right has shape \(\), expected \(1,\)": {"right": 1.0},
     "right has values other": {"right": [0, 1, 2, 1]},
     "drawn_from has values other": {"drawn_from": [0, 0, 2, 2]},
     "drawn_from has values other than": {"drawn_from": [0.7, 0, 1, 1]},

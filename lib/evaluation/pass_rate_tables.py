@@ -122,7 +122,7 @@ def _estimates(
 
 
 def slope_of_draws(draws: pd.DataFrame) -> tuple[float, float, float]:
-    """Return the calibration slope of the log-likelihood ratio, and both ends of its
+    """Return the calibration slope of the log-likelihood ratio, and both bounds of its
     95 % interval.
 
     This is the slope of a logistic regression, over all scored answers, of the half
@@ -135,7 +135,7 @@ def slope_of_draws(draws: pd.DataFrame) -> tuple[float, float, float]:
     """
     nats = draws.reindex(columns=list(SAMPLING_CONDITIONS))
     log_ratio = (nats["mless"] - nats["none"]).to_numpy()
-    is_scored = ~np.isnan(log_ratio)
+    is_scored = np.isfinite(log_ratio)
     scored = draws[is_scored]
     under_mless = scored["drawn_under"].eq("mless").to_numpy()
     slopes = importance_weighting.slope_values(log_ratio[is_scored], under_mless)

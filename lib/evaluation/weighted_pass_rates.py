@@ -97,7 +97,7 @@ def checked_weighted_differences(
     mixed = draws[is_mixed(draws)]
     _require_log_likelihoods(mixed, [treatment, reference])
     log_weights = log_weights_of_pair(mixed, treatment, reference)
-    mixed_problems = draws["problem_id"][log_weights.index].nunique()
+    mixed_problems = mixed["problem_id"].nunique()
     if mixed_problems < MIN_MIXED_PROBLEMS:
         raise InputError(
             f"{mixed_problems} problems have both right and wrong answers: an interval"

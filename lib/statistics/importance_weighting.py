@@ -88,10 +88,11 @@ def accuracy_difference(
     """Return the accuracy under a second prompt minus that under a first one.
 
     right: (N,) of N answers; log_p: (N, 2), the log-likelihood of each answer under
-    both prompts, in nats; drawn_from: (N,), 0 or 1, the prompt that drew it; problem:
-    (N,), the id of its problem. An answer may lack log_p (NaN) if all answers to its
-    problem are right, or all wrong. log_p_compared: (N, 2), the log-likelihoods under
-    two other prompts, if those are to be compared.
+    both prompts, in nats, -inf under a prompt that cannot give it; drawn_from: (N,), 0
+    or 1, the prompt that drew it; problem: (N,), the id of its problem. An answer may
+    lack log_p (NaN) if all answers to its problem are right, or all wrong.
+    log_p_compared: (N, 2), the log-likelihoods under two other prompts, if those are to
+    be compared.
 
     The interval takes problems as independent, so an answer or a problem must not be
     entered twice. It has no ends (NaN) if fewer than MIN_MIXED_PROBLEMS problems have
@@ -208,11 +209,15 @@ def baselines(
 
 def effective_sample_size(log_weight: np.ndarray) -> float:
     """Return how many answers of equal weight would be worth as much as these, under
-    the prompt with fewer (Kish); 0 without answers. log_weight: (N, C).
+    the prompt with fewer (Kish); 0 without answers, or if a prompt gives none of them.
+
+    log_weight: (N, C), -inf for an answer that a prompt does not give.
     """
-    if len(log_weight) == 0:
+    largest = log_weight.max(axis=0, initial=-np.inf)
+    if not np.isfinite(largest).all():
         return 0.0
-    weight = np.exp(log_weight)
+    # Relative to the largest one, because the squares of small weights underflow.
+    weight = np.exp(log_weight - largest)
     return float((weight.sum(0) ** 2 / (weight**2).sum(0)).min())
 
 
@@ -224,10 +229,13 @@ def calibration_slope(
 
     Given an answer, the probability that the second prompt drew it is
     p_second / (p_first + p_second). So the slope is 1 if answers were drawn with the
-    probabilities that log_p (N, 2) states. NaN if it cannot be estimated.
+    probabilities that log_p (N, 2) states. Answers that only one of the prompts can
+    give (log p -inf under the other) say nothing about it and are left out. NaN if the
+    slope cannot be estimated.
     """
-    ratio = log_p[:, 1] - log_p[:, 0]
-    has_ratio = ~np.isnan(ratio)
+    with np.errstate(invalid="ignore"):  # numpy warns of -inf minus -inf
+        ratio = log_p[:, 1] - log_p[:, 0]
+    has_ratio = np.isfinite(ratio)
     from_second = drawn_from[has_ratio] == 1
     scored = np.unique(problem[has_ratio], return_inverse=True)[1]
     values = slope_values(ratio[has_ratio], from_second)
@@ -337,7 +345,7 @@ def _require_shapes(
     problem: np.ndarray,
 ) -> None:
     """Raise ValueError for arrays that do not have a row for each of N answers."""
-    n = len(right)
+    n = right.size
     shapes = {"right": right.shape, "drawn_from": drawn_from.shape}
     shapes["problem"] = problem.shape
     pairs = {"log_p": log_p.shape, "log_p_compared": compared.shape}
