@@ -190,6 +190,7 @@ CHANGES = 100.0 * np.repeat([-1, 1, 0], [10, 25, 45])
         (sample_size_for_power(0.8, 1.0), 15),
         (sample_size_for_power(0, 1.0), math.nan),
         (sample_size_for_power(0.5, math.nan), math.nan),
+        (sample_size_for_power(0.5, 0.0), math.nan),
         # z^2 / (n + z^2)
         (tango_interval(0, 0, 30), (-0.1135, 0.1135)),
         # Tango 1998; Fagerland et al. 2014, Stat. Med. 33:2850
@@ -248,6 +249,21 @@ def test_the_largest_column_is_compared_with_random_signs_of_the_rows():
     both = interval([[1.0, -1.0], [2.0, 0.0]], kind="largest")
     assert both.estimate == 1.5
     assert both.low == 0
+
+
+def test_the_p_value_of_the_largest_column_is_not_smaller_than_random_signs_can_show():
+    gains = np.random.default_rng(0).normal(5, 1, (200, 3))
+    p = smallest_level(lambda mean: mean.low > 0, gains, None, "largest")
+    assert p == pytest.approx(2 / 10_001, rel=0.02)
+
+
+@pytest.mark.parametrize("templates", [2, 3, 4])
+def test_a_gain_in_each_of_a_few_templates_is_not_significant(templates):
+    # One of 2 ** templates signs is the observed one, whatever the sums' rounding.
+    ids = [f"embedded/{i % templates}/{i}" for i in range(24)]
+    for seed in range(100):
+        gains = np.random.default_rng(seed).integers(0, 4, (24, 2)) / 3 + 0.331
+        assert interval(100 * gains, ids, "largest").low <= 0
 
 
 @given(st.floats(1e-6, 1e6))

@@ -120,7 +120,7 @@ class Claim(BaseModel):
                 f"unknown part {part!r}: choose from main, {', '.join(VARIATIONS)}"
             )
         low, high = self.bounds
-        if low >= high or self.range == (None, None):
+        if not low < high or (low, high) == (-inf, inf):
             raise ValueError(
                 f"range {list(self.range)} claims nothing: give [low, high], null where"
                 " it has no end"

@@ -73,7 +73,8 @@ def parts_of(values: xr.DataArray) -> dict[str, tuple]:
 
     parts = {}
     for label, numbers in labelled.items():
-        is_known = np.isfinite(numbers).reshape(len(numbers), -1).all(1)
+        # (problem,), or (problem, component) for the kind "largest"
+        is_known = np.isfinite(numbers).all(axis=tuple(range(1, numbers.ndim)))
         problems = all_problems[is_known]
         clusters = len(set(cluster_ids(problems)))
         if clusters < 2:

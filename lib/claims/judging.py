@@ -9,9 +9,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import isnan, sqrt
+from statistics import median
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 import xarray as xr
 
@@ -180,13 +180,16 @@ def _problems_needed(
     claim: Claim, decision: Decision, paper: float | None
 ) -> float | None:
     """Return how many problems an undecided claim needs for 80 % power, if the true
-    effect is the paper's; None if the claim is decided or the paper has no value.
+    effect is the paper's.
+
+    None if the claim is decided, if the paper has no value or one at a bound of the
+    range, and if the problems' values are constant, so that their variance is unknown.
     """
     if decision.verdict != "undecided" or paper is None:
         return None
     result = decision.interval
     distance = distance_inside(paper, *claim.bounds)
-    deviation = float(np.nan_to_num(result.error)) * sqrt(result.n)
+    deviation = float(result.error) * sqrt(result.n)
     needed = sample_size_for_power(distance, deviation)
     return None if isnan(needed) else needed
 
@@ -199,7 +202,8 @@ def _share_of_example(
 
     Both are taken on the problems that have both, and the interval includes the errors
     of both. None for claims on something else than a single change of log-likelihood,
-    and if the interval of the example's gain includes 0, so that it sets no scale.
+    without a problem that has both, and if the interval of the example's gain includes
+    0, so that it sets no scale.
     """
     pairs = claim.arguments.get("pairs", [])
     is_one_change = claim.measure == "likelihood_differences" and len(pairs) == 1
@@ -214,7 +218,7 @@ def _share_of_example(
     both = pd.DataFrame({"change": change}, index=problems)
     both["gain"] = gains.isel(network=0, component=0).to_series()
     both = both.dropna()
-    if not interval(both["gain"], both.index).low > 0:
+    if both.empty or not interval(both["gain"], both.index).low > 0:
         return None
     share = ratio_of_means(POINTS * both["change"], both["gain"], both.index)
     return estimate_of(share)
@@ -263,8 +267,7 @@ def _control(networks: Sequence[Network]) -> Control | None:
     if not networks:
         return None
     verdicts = {network.verdict for network in networks}
-    effects = sorted(network.interval.estimate for network in networks)
-    middle = effects[len(effects) // 2]
+    middle = median(float(network.interval.estimate) for network in networks)
     low = min(network.interval.low for network in networks)
     high = max(network.interval.high for network in networks)
     n = min(network.interval.n for network in networks)

@@ -67,8 +67,14 @@ def check_compared(
     of: Sequence[str], at: Labels, each: str | None = None, **others: Any
 ) -> None:
     """Raise ValueError if arguments of `compared` name a variable that does not exist,
-    or a dimension that one of the variables lacks.
+    a dimension that one of the variables lacks, or `each` with several variables, whose
+    components would have the same names.
     """
+    if each and len(of) > 1:
+        raise ValueError(
+            f"each: {each} makes a part of every label, so `of` must be one variable,"
+            f" not {', '.join(of)}"
+        )
     named = {*at, *(others.get("less") or {}), *(others.get("over") or {})}
     named |= {each} if each else set()
     for name in of:
@@ -175,7 +181,8 @@ def _selected(measured: xr.Dataset, name: str, at: Labels) -> xr.DataArray:
 
 def _heads_left(values: xr.DataArray) -> str:
     """Return how many heads of the trained network have a value in a problem, as text:
-    " (9 to 11 of 12 heads)"; "" if all have one in every measured problem.
+    " (9 to 11 of 12 heads)"; "" if all have one in every measured problem, or none has
+    one in any.
     """
     if "head" not in values.dims:
         return ""
@@ -183,7 +190,8 @@ def _heads_left(values: xr.DataArray) -> str:
     others = [dim for dim in has_number.dims if dim not in ("problem", "head")]
     heads = has_number.any(others).sum("head")  # (problem,)
     measured = heads.values[heads.values > 0]
-    fewest, most = measured.min(), measured.max()
+    fewest = measured.min(initial=values.sizes["head"])
+    most = measured.max(initial=0)
     if fewest == values.sizes["head"]:
         return ""
     count = f"{fewest} to {most}" if fewest < most else f"{most}"

@@ -103,10 +103,10 @@ def distinct_2(texts: Iterable[str]) -> float:
 
 def _means(shares: pd.DataFrame) -> dict[str, float]:
     """Return the mean of each column, with the bounds of its interval, over the
-    problems that have enough samples for it.
+    problems that have enough samples for it; without columns that no problem has.
     """
     means = {}
-    for name, share in shares.items():
+    for name, share in shares.dropna(axis=1, how="all").items():
         names = [str(name), f"{name} low", f"{name} high"]
         means |= mean_and_bounds(names, share.dropna())
     return means

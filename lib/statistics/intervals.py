@@ -114,7 +114,8 @@ class ClusteredMean:
         if self.kind == "largest":
             best = self.mean.argmax()
             mean = self.mean[best]
-            largest = np.quantile(self._null_distribution, 1 - alpha / 2)
+            null = self._null_distribution
+            largest = np.quantile(null, 1 - alpha / 2, method="higher")
             return Interval(mean, mean - largest, high.max(), self.error[best], n)
         if self.kind in LOWEST:
             low, high = self._interval_in_range(alpha, low, high)
@@ -152,8 +153,11 @@ class ClusteredMean:
 
     @cached_property
     def _null_distribution(self) -> np.ndarray:
-        """The distribution of the largest mean of C columns (RESAMPLES,) if no column
-        has an effect: the sums of the clusters have random signs (max-T).
+        """The distribution of the largest mean of C columns (RESAMPLES + 1,) if no
+        column has an effect: the sums of the clusters have random signs (max-T).
+
+        The observed signs are one of the samples, so that no level below
+        2 / (RESAMPLES + 1) excludes 0.
         """
         sums = _cluster_sums(self.values, self.clusters)
         random = np.random.default_rng(0)
@@ -163,7 +167,12 @@ class ClusteredMean:
             shape = min(size, RESAMPLES - begin), len(sums)
             signs = random.choice([-1.0, 1.0], size=shape)
             largest.append((signs @ sums).max(1))
-        return np.concatenate(largest) / len(self.values)
+        means = np.concatenate(largest) / len(self.values)
+
+        # A mean that differs from the observed one by rounding alone equals it.
+        observed = self.mean.max()
+        is_tied = np.isclose(means, observed, rtol=1e-9, atol=0)
+        return np.append(np.where(is_tied, observed, means), observed)
 
 
 def cluster_ids(problems: ArrayLike) -> np.ndarray:
@@ -285,9 +294,9 @@ def sample_size_for_power(distance: float, deviation: float) -> float:
 
     distance: from the effect to the value. deviation: standard deviation of a problem.
     The last term of the formula corrects for Student's distribution instead of the
-    normal one. NaN if the distance is 0 or the deviation is NaN.
+    normal one. NaN if the distance is 0, or the deviation 0 or NaN.
     """
-    if distance == 0 or isnan(deviation):
+    if distance == 0 or deviation == 0 or isnan(deviation):
         return nan
     normal = ((Z_ALPHA + Z_POWER) * deviation / distance) ** 2
     return ceil(normal + Z_ALPHA**2 / 2)

@@ -45,7 +45,14 @@ WITHOUT_ID = {name: value for name, value in ENTRY.items() if name != "id"}
             [ENTRY | {"with": {"of": ["lambda"], "at": {}, "less": {"span": "all"}}}],
             "lambda has no dimension 'span', only network, condition, problem",
         ),
+        (
+            [ENTRY | {"with": {"of": ["lambda", "mass"], "at": {}, "each": "layer"}}],
+            "each: layer makes a part of every label, so `of` must be one variable,"
+            " not lambda, mass",
+        ),
         ([ENTRY | {"range": [None, None]}], "range .* claims nothing"),
+        ([ENTRY | {"range": [0, float("nan")]}], "range .* claims nothing"),
+        ([ENTRY | {"range": [None, float("inf")]}], "range .* claims nothing"),
         ([ENTRY, ENTRY], "claim dilution is listed twice"),
         (["a"], "claim 1: must be fields with values"),
         ([WITHOUT_ID], "claim 1: id: missing field"),
@@ -250,6 +257,26 @@ def test_layers_are_compared_over_the_heads_measured_in_both(lacking, heads):
     row = verdict_on("regularity", evidence, arguments=IN_LAYER_2)
     assert row.part == f"layer 2{heads}"
     assert row.effect == pytest.approx((lacking * 0.5 + (40 - lacking) * 1.75) / 40)
+
+
+def test_layers_without_a_common_head_are_not_tested():
+    numbers = np.ones((1, 3, 40, 3, 2))
+    numbers[..., 0, 0] = numbers[..., 1, 1] = np.nan
+    evidence = lambdas(1)
+    measured = evidence["measured"]
+    measured["irregularity"] = (measured["lambda"].dims, numbers)
+    row = verdict_on("regularity", evidence, arguments=IN_LAYER_2)
+    assert row.reason == "layer 2: 0 problems of 0 templates are too few"
+
+
+def test_settings_without_a_common_problem_are_not_tested():
+    evidence = answers("arm_map", none=right(10, 40), a=right(9, 40), b=right(8, 40))
+    rows = evidence["answers"]
+    halves = {"a": rows.problem_id < "p2", "b": rows.problem_id >= "p2"}
+    of_half = [(rows.condition == name) & half for name, half in halves.items()]
+    kept = rows[(rows.condition == "none") | of_half[0] | of_half[1]]
+    row = verdict_on("arm-peak", {"answers": kept})
+    assert row.reason == "best of 2: 0 problems of 0 templates are too few"
 
 
 def test_evenness_is_a_ratio_over_the_heads_that_have_both():

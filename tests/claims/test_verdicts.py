@@ -101,6 +101,18 @@ def test_an_accuracy_claim_has_tangos_interval_and_the_papers_gains_sample_size(
     assert (stranger.paper, stranger.needed) == (None, None)
 
 
+@pytest.mark.parametrize("n", [ENOUGH - 1, ENOUGH])
+def test_no_sample_size_follows_from_answers_that_never_change(n):
+    evidence = answers(none=right(9, n), mless=right(9, n))
+    judged = verdict_on("accuracy-mless", evidence, model="Qwen2.5-Math-7B")
+    assert (judged.paper, judged.effect, judged.needed) == (2.3, 0, None)
+
+
+def test_the_effect_of_two_untrained_networks_lies_between_theirs():
+    control = verdict_on("dilution", planted(0.6, 0.5, 0.8)).control
+    assert control.effect == pytest.approx(0.65)
+
+
 def test_a_change_in_log_likelihood_is_a_share_of_the_worked_examples_gain():
     rows = scores(mless=2, example=8)
     rows.loc[rows.condition == "mless", "nats"] += np.tile([-1.0, 1.0], 15)
@@ -119,9 +131,12 @@ def test_a_change_in_log_likelihood_is_a_share_of_the_worked_examples_gain():
     share = verdict_on("likelihood-gain", {"scores": fewer}).of_example
     assert (share.n, share.effect) == (22, pytest.approx(25, rel=0.01))
 
-    # The share is undefined if the worked example gains nothing.
+    # The share is undefined if the worked example gains nothing, or was scored on other
+    # problems.
     harmful = rows.assign(nats=rows.nats - 20 * (rows.condition == "example"))
-    for other in (rows[rows.condition != "example"], harmful):
+    moved = rows.problem_id.where(rows.condition != "example", "of " + rows.problem_id)
+    elsewhere = rows.assign(problem_id=moved)
+    for other in (rows[rows.condition != "example"], harmful, elsewhere):
         assert verdict_on("likelihood-gain", {"scores": other}).of_example is None
 
 

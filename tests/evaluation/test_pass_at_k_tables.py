@@ -55,6 +55,14 @@ def test_a_problem_with_a_missing_sample_is_left_out_of_larger_k_only():
     assert (several["pass@1"], several["pass@3"]) == (pytest.approx(200 / 3), 50)
 
 
+def test_a_k_for_which_no_problem_has_enough_samples_has_no_column():
+    answers = frame(sampled("none", ["11_", "_01"]))
+    (several,) = pass_at_k_tables.diversity(answers).to_dict("records")
+    assert several["pass@1"] == 75
+    assert "pass@3" not in several
+    assert pass_at_k_tables.paired_differences(answers).empty
+
+
 def test_samples_are_compared_with_those_of_none_on_the_same_problems():
     answers = frame(
         sampled("arm", ["1100", "1111"]) + sampled("none", ["1000", "0000"])
