@@ -151,12 +151,12 @@ def _attend(
         weights = softmax_weights(scores, s_aux)
         if view:
             view.change("silent", layer, weights, start, first, 0.0)
-        if recorded:
-            recorded.add(layer, weights, start, first)
         if is_mixed:
-            weights = weights.to(value.dtype).view(len(values), -1, stop - first)
-            outputs = weights @ values[:, first:stop]
+            by_key_head = weights.to(value.dtype).view(len(values), -1, stop - first)
+            outputs = by_key_head @ values[:, first:stop]
             mixed.append(outputs.view(*query.shape[:2], -1, value.shape[-1]))
+        if recorded:  # at last, because it changes the weights
+            recorded.add(layer, weights, start, first)
     # (B, T, H, D), or empty
     output = torch.cat(mixed, 2).transpose(1, 2) if is_mixed else value.new_empty(0)
     if recorded:

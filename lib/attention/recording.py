@@ -39,20 +39,18 @@ class Recording:
 
     def add(self, layer: int, weights: torch.Tensor, start: int, first: int) -> None:
         """Add the attention weights (B, H, Q, keys) of a block of queries to `sums`,
-        without the attention of tokens to themselves.
+        without the attention of tokens to themselves, which is set to 0 in `weights`.
 
         start, first: positions of the block's first query and of its first key.
         """
-        stop = start + weights.shape[2]
         slot = self.index[layer]
-        # (B, H, 1, Q): the attention of each token to itself
-        to_itself = weights.diagonal(start - first, -2, -1).unsqueeze(2)
+        stop = start + weights.shape[2]
+        # Subtracted from the sum, it would leave only rounding errors of what a token
+        # receives that gives nearly all of its attention to itself.
+        weights.diagonal(start - first, -2, -1).zero_()
         if self.rows is None:
             columns = weights.sum(-2, keepdim=True)
         else:
-            rows = self.rows[:, None, :, start:stop]  # (B, 1, R, Q)
-            columns = rows @ weights
-            to_itself = rows * to_itself
+            columns = self.rows[:, None, :, start:stop] @ weights
         # add_ instead of +=, which would copy the result onto itself.
         self.sums[:, slot, :, :, first:stop].add_(columns)  # (B, H, R, keys)
-        self.sums[:, slot, :, :, start:stop].sub_(to_itself)

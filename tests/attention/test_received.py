@@ -13,6 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 from lib.attention import custom_attention, query_blocks
 from lib.attention.decoding_step import Step
 from lib.attention.received import observe, observe_uniform, received_attention
+from lib.attention.recording import Recording
 from lib.errors import InputError
 from lib.models.loading import load
 from lib.prompts.building import build_prompt
@@ -50,6 +51,15 @@ def test_a_real_model_equals_its_own_eager_attention(spec):
     ids = build_prompt(loaded.tokenizer, problem, "mless").input_ids
     expected = received(matrices(loaded.model, ids))
     same(received_attention(loaded.model, ids)[0], expected)
+
+
+@pytest.mark.parametrize("sets", [None, torch.ones(1, 1, 3)])
+def test_what_a_token_receives_survives_next_to_the_attention_to_itself(sets):
+    small = 1e-12  # lost in the rounding of 1, which each token gives itself
+    weights = torch.eye(3) + small * torch.ones(3, 3).tril(-1)
+    recording = Recording(torch.zeros(1, 1, 1, 1, 3), sets, {0: 0})
+    recording.add(0, weights[None, None], 0, 0)
+    assert recording.sums.flatten().tolist() == pytest.approx([2 * small, small, 0])
 
 
 def test_layers_come_in_the_requested_order_and_none_runs_after_the_last(llama):
