@@ -160,6 +160,14 @@ def test_fresh_next_to_a_command_that_stores_rows_is_refused(runs, tmp_path, ref
     assert f"another run uses {folder}/scores.jsonl" in message
 
 
+def test_fresh_deletes_a_folder_with_a_broken_link(runs, tmp_path):
+    link = tmp_path / "families" / "old.jsonl"
+    link.parent.mkdir()
+    link.symlink_to(tmp_path / "deleted.jsonl")
+    runs("families", ["01"], fresh=True)
+    assert not link.is_symlink()
+
+
 def test_a_full_disk_is_reported_with_the_file_and_keeps_the_recorded_profile(
     runs, tmp_path, monkeypatch, refused
 ):

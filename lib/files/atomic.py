@@ -48,18 +48,21 @@ def complete_folder(folder: Path, fill: Callable[[Path], object]) -> Path:
     process fills it at a time. The partial folder may have files of a killed process,
     which `fill` may keep. Raises InputError if the cache cannot be written.
     """
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"cannot write the cache folder {folder.parent}: {error.strerror}; set"
-            " XDG_CACHE_HOME to a folder that can be written"
-        ) from error
-
-    with WeakFileLock(f"{folder}.lock"):
-        if not folder.is_dir():
-            partial = folder.with_name(f".{folder.name}.partial")
+    if folder.is_dir():
+        return folder
+    partial = folder.with_name(f".{folder.name}.partial")
+    with contextlib.ExitStack() as stack:
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(WeakFileLock(f"{folder}.lock"))
+            if folder.is_dir():  # another process has filled it
+                return folder
             partial.mkdir(exist_ok=True)
-            fill(partial)
-            os.replace(partial, folder)
+        except OSError as error:
+            raise InputError(
+                f"cannot write the cache folder {folder.parent}: {error.strerror}; set"
+                " XDG_CACHE_HOME to a folder that can be written"
+            ) from error
+        fill(partial)
+        os.replace(partial, folder)
     return folder

@@ -39,13 +39,15 @@ def path_in_use(folder: Path) -> Path | None:
     folder itself, or of anything in it. None if there is none.
     """
     for path in (folder, *sorted(folder.rglob("*"))):
-        with _opened(path) as descriptor:
-            try:
+        try:
+            with _opened(path) as descriptor:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return path
-            except OSError:  # a disk without locks
-                return None
+        except BlockingIOError:
+            return path
+        except FileNotFoundError:  # a broken link, or a file that was just deleted
+            continue
+        except OSError:  # a disk without locks
+            return None
     return None
 
 

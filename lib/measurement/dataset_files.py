@@ -6,6 +6,7 @@ save_measured(path, merged(steps))  # a NetCDF file, followed by its digest
 """
 
 import base64
+import contextlib
 import hashlib
 import io
 from collections import ChainMap
@@ -34,7 +35,10 @@ def dataset_of(row: dict, folder: Path) -> xr.Dataset:
     """Return the dataset that a row of a folder stores; raise InputError if it is
     damaged.
     """
-    return decoded(base64.b64decode(row["dataset"]), folder / STEPS_FILE)
+    content = b""
+    with contextlib.suppress(KeyError, TypeError, ValueError):
+        content = base64.b64decode(row["dataset"])
+    return decoded(content, folder / STEPS_FILE)
 
 
 def select_problems(measured: xr.Dataset, ids: Collection[str]) -> xr.Dataset:

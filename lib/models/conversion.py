@@ -48,8 +48,6 @@ def converted(source: Source, dtype: str) -> Path:
     digest = source.sha256[:12] or weights_digest(Path(source.gguf))
     name = f"{Path(source.gguf).stem}-{digest}-{CONVERSION}"
     checkpoint = paths.CACHE / "gguf" / name / dtype
-    if checkpoint.is_dir():
-        return checkpoint
 
     def fill(folder: Path) -> None:
         parts = gguf_parts(source)

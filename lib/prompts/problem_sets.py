@@ -177,7 +177,6 @@ def _math500() -> list[Problem]:
                 return problems
 
     lines = [json.dumps(row) for row in _from_hub()]
-    copy.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(copy, "\n".join(lines).encode())
     problems = _from_file(copy)
     if digest(problems) != MATH500_SHA256:

@@ -241,8 +241,13 @@ def test_a_damaged_step_is_refused_and_a_half_written_one_measured_again(
     xr.testing.assert_equal(measure(profile, "tokens")[NAME], before)
     assert "dropped a half-written last line" in capsys.readouterr().err
     content[-999] = ord("B") if content[-999] == ord("A") else ord("A")
-    file.write_bytes(content)
-    assert "steps.jsonl is damaged: delete it" in refused(measure, profile, "tokens")
+    key = read(file)[0]["key"]
+    shortened = [json.dumps({"key": key, "dataset": data}) for data in ("abc", None)]
+    for damaged in (content, *(f"{row}\n".encode() for row in shortened)):
+        file.write_bytes(damaged)
+        assert "steps.jsonl is damaged: delete it" in refused(
+            measure, profile, "tokens"
+        )
 
 
 @pytest.fixture

@@ -216,6 +216,12 @@ def test_a_hub_with_an_altered_math500_or_none_is_refused(hub, refused, monkeypa
     assert len(hub.requests) == 1  # a hub that does not answer gets no request for rows
 
 
+def test_a_cache_that_cannot_be_written_is_reported_in_one_line(hub, refused, tmp_path):
+    (tmp_path / "cache").touch()
+    message = refused(load_problems, "math500")
+    assert message.startswith(f"cannot write {tmp_path}/cache/math500.jsonl: ")
+
+
 def test_a_problem_is_posed_as_its_condition_says(refused):
     solution = "It is $1.5$ in all. So twice is $\\boxed{3}$."
     solved = Problem(**BARE, unique_id="a", solution=solution)
