@@ -149,7 +149,8 @@ def _encode(
     ids, offsets = _tokenized(tokenizer, text, format)
     spans = {}
     for name, (start, stop) in parts.items():
-        span = _span_of(offsets, content, start, stop, text.index(content))
+        # The last occurrence: a worked example may pose the same problem.
+        span = _span_of(offsets, content, start, stop, text.rindex(content))
         if span:
             spans[name] = span
         elif name != "inserted":  # an insertion's length is checked by itself

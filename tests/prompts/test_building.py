@@ -404,6 +404,12 @@ def test_worked_examples_are_complete_turns_before_the_prompt(format, words):
     assert len(shown) - len(alone) == moved
 
 
+def test_a_worked_example_may_pose_the_same_problem():
+    example = Example(problem="What is $3$?", solution="Three.")
+    prompt = build_prompt(BYTES, "What is $3$?", "none", examples=[example])
+    assert prompt.spans["problem"].stop == len(prompt)
+
+
 # A condition that leaves the prompt as it is, and the condition with the same prompt.
 SAME = """
 example none
