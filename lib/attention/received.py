@@ -185,6 +185,8 @@ def _queries(
             f"layers {missing or layers} were requested; the model has layers 1 to"
             f" {last}"
         )
+    if len(set(layers)) < len(layers):
+        raise InputError(f"layers {list(layers)} were requested: give each only once")
     require_attention(decoder, layers)
     if input_ids.numel() == 0:
         raise InputError("the batch is empty, so no attention can be measured")

@@ -115,12 +115,11 @@ class Writer(ABC):
         generate no token, for a prompt that does not fit into the context, and for ARM
         settings that the engine cannot run.
         """
-        if not sampling.max_new_tokens and not (
-            sampling.elicit and sampling.elicit_tokens
-        ):
+        elicits = sampling.elicit and sampling.elicit_tokens
+        if sampling.max_new_tokens < 1 and not elicits:
             raise InputError(
-                "max_new_tokens is 0 and nothing is elicited, so there is nothing to"
-                " generate: set max_new_tokens to at least 1"
+                f"max_new_tokens is {sampling.max_new_tokens} and nothing is elicited,"
+                " so there is nothing to generate: set max_new_tokens to at least 1"
             )
         following = positions_after(self.tokenizer, sampling)
         longest = max((len(request.input_ids) for request in requests), default=0)

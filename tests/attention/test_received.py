@@ -103,6 +103,7 @@ SIZES = "lengths must be 1 numbers from 1 to 12"
     [
         (12, {"layers": [4]}, "layers [4] were requested; the model has layers 1 to 3"),
         (12, {"layers": [0]}, "layers [0] were requested; the model has layers 1 to 3"),
+        (12, {"layers": [2, 2]}, "layers [2, 2] were requested: give each only once"),
         (12, {"lengths": [13]}, SIZES),
         (12, {"lengths": [0]}, SIZES),
         (513, {}, "513 tokens is longer than the model's context of 512"),

@@ -241,14 +241,16 @@ def test_arm_settings_that_cannot_work_are_refused_before_generation(
     assert message in refused(engine.complete, [request], Sampling(6))
 
 
-@pytest.mark.parametrize("elicitation", [{}, {"elicit": "So", "elicit_tokens": 0}])
-def test_settings_that_generate_no_token_are_refused(tiny, elicitation, refused):
+@pytest.mark.parametrize(
+    "limit, elicitation", [(0, {}), (-1, {}), (0, {"elicit": "So", "elicit_tokens": 0})]
+)
+def test_settings_that_generate_no_token_are_refused(tiny, limit, elicitation, refused):
     engine = engine_class("transformers")(tiny, 4)
-    sampling = Sampling(0, **elicitation)
+    sampling = Sampling(limit, **elicitation)
     message = refused(engine.complete, requests([4]), sampling)
     assert message == (
-        "max_new_tokens is 0 and nothing is elicited, so there is nothing to generate:"
-        " set max_new_tokens to at least 1"
+        f"max_new_tokens is {limit} and nothing is elicited, so there is nothing to"
+        " generate: set max_new_tokens to at least 1"
     )
 
 
