@@ -192,6 +192,20 @@ def paper_gains(rate: float) -> list[float]:
     return sorted(gain_at(rate, row["none"], row["mless"]) for row in rows)
 
 
+def paper_baselines(model: str) -> list[float]:
+    """Return the accuracies in % that the paper reports for a model without slashes, in
+    Figure 10 and in each table that has the model.
+    """
+    paper = read_yaml(paths.DATA / "paper.yaml")
+    bars = [row for row in paper["fig10"] if row["model"] == model]
+    found = [row["accuracy"] for row in bars if row["condition"] == "none"]
+    tables = [name for name in paper if name.startswith("table")]
+    for name in tables:
+        values = paper[name]["values"]
+        found += [values[model]["none"]] if model in values else []
+    return found
+
+
 def _paper_table(name: str) -> dict[str, dict[str, float]]:
     return yaml.safe_load((paths.DATA / "paper.yaml").read_text())[name]["values"]
 
@@ -268,6 +282,36 @@ def contrast(treatment: str, reference: str) -> list[SimpleNamespace]:
     changed = {row.model: row for row in as_rows(table)}
     models = models_of(about("dilution"))
     return [changed[model] for model in models if model in changed]
+
+
+@functools.cache
+def change_of_each_problem(treatment: str, reference: str) -> pd.DataFrame:
+    """Return the difference in log-likelihood of each problem's reference solution
+    between two conditions of the ablations, in nats: a row per problem and a column per
+    model; NaN where a model has not scored the problem under both.
+    """
+    ablations = evaluation.scores(load_profile("families"), "ablations")
+    nats = ablations.pivot(
+        index="problem_id", columns=["condition", "model"], values="nats"
+    )
+    return nats[treatment] - nats[reference]
+
+
+def share_of_change(part: str, whole: str, reference: str) -> list[float]:
+    """Return the mean change from `reference` to the condition `part` in % of that from
+    `reference` to `whole`, for each model of the ablations.
+    """
+    of_part = change_of_each_problem(part, reference).mean()
+    return list(POINTS * of_part / change_of_each_problem(whole, reference).mean())
+
+
+def rank_correlations(changes: pd.DataFrame) -> list[float]:
+    """Return Spearman's rank correlation of each pair of columns, over the rows with a
+    number in both.
+    """
+    matrix = changes.corr("spearman")
+    pairs = itertools.combinations(matrix, 2)
+    return [matrix.loc[pair] for pair in pairs]
 
 
 @functools.cache

@@ -14,7 +14,15 @@ from lib.evaluation.row_fields import frame
 from lib.evaluation.weighted_pass_rates import weighted_differences
 from lib.prompts.conditions import INSTRUCTION
 from lib.prompts.problem_schema import Problem
-from studies import chance, limits, pooled, precision, solved, spelling
+from studies import (
+    chance,
+    greedy_and_sampled,
+    limits,
+    pooled,
+    precision,
+    solved,
+    spelling,
+)
 
 
 def solutions(tokens, changes=None):
@@ -208,3 +216,20 @@ def test_a_comma_in_the_instruction_is_compared_on_the_same_problems():
     (row,) = spelling.compared(of_spelled, stored).itertuples()
     assert row.n == 25
     assert (row.comma, row.slashes) == pytest.approx((0.5, -1))
+
+
+def test_greedy_and_sampled_changes_are_compared_on_the_problems_of_both():
+    # Without slashes no greedy answer is right, and with them every second one is.
+    greedy = frame(
+        [record("none", f"p{number}", False) for number in range(12)]
+        + [record("mless", f"p{number}", number % 2 == 0) for number in range(12)]
+    )
+    draws = draws_of(
+        [row for number in range(2, 20) for row in mixed(f"p{number}", 0.5)]
+    ).assign(model=greedy.model[0])
+    (row,) = greedy_and_sampled.compare(greedy, draws).itertuples()
+    by_weights = weighted_differences(draws, "mless", "none").iloc[0]
+    assert row.n == 10
+    assert (row.greedy, row.sampled) == (50, pytest.approx(by_weights))
+    assert row.difference == pytest.approx(50 - by_weights)
+    assert row.difference_low < row.difference < row.difference_high
