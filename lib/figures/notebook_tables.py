@@ -22,6 +22,13 @@ CONDITION_WORDS = {
     r"^random\b": "sentence",
     r"(?:^|(?<=\+))arm\b": "ARM",
 }
+# Column names of stored tables: the words for them where a table is shown.
+COLUMN_WORDS = {
+    "only_none": "only without",  # problems solved only without the insertion
+    "only_this": "only with",
+    "cut_none": "cut without",  # % of the answers without the insertion
+    "cut_mless": "cut with",
+}
 LOW = re.compile(r"(?<![^\W_])low(?![^\W_])")  # part of the name of a lower bound
 
 # Without these options, pandas would omit rows and columns, and the length of a number
@@ -61,9 +68,10 @@ def rounded(table, columns=None, digits=2):
 
     The first column is the index, printed once for repeated values; missing values are
     empty. A p-value has three decimals. An estimate and its bounds become one column.
+    Columns get the names of COLUMN_WORDS.
     """
     shown = table[list(columns or table)].rename_axis(columns=None)
-    shown = shown.reset_index(drop=True)
+    shown = shown.reset_index(drop=True).rename(columns=COLUMN_WORDS)
 
     # An estimate and its two bounds become one column of texts.
     for name, low, high in intervals_of(shown.columns):
@@ -133,13 +141,16 @@ def _cell(name, value, digits):
     return f"{value:z.{digits}f}" if isinstance(value, float) else value
 
 
-def in_words(table):
+def in_words(table, columns=("condition",)):
     """Return a table with its conditions named as in the legends of figures, such as
     slashes:25 for mless:25. A table without rows is returned unchanged.
+
+    columns: those that name conditions.
     """
     if table.empty:
         return table
-    return table.assign(condition=table.condition.replace(CONDITION_WORDS, regex=True))
+    words = {name: table[name].replace(CONDITION_WORDS, regex=True) for name in columns}
+    return table.assign(**words)
 
 
 def say(*paragraphs):

@@ -10,6 +10,7 @@ from lib.figures.notebook_tables import (
     in_words,
     intervals_of,
     quoted,
+    rounded,
     settings_text,
     show,
     side_by_side,
@@ -111,6 +112,14 @@ def test_conditions_are_named_as_in_the_legends():
     shown = in_words(pd.DataFrame({"condition": list(names)}))
     assert list(shown.condition) == list(names.values())
     assert in_words(pd.DataFrame()).empty
+    pair = pd.DataFrame({"treatment": ["mless"], "reference": ["none"]})
+    assert in_words(pair, list(pair)).to_numpy().tolist() == [["slashes", "none"]]
+
+
+def test_columns_get_the_words_of_readers():
+    table = pd.DataFrame({"model": ["a"], "cut_mless": [0.5], "only_none": [3]})
+    assert list(rounded(table)) == ["cut with", "only without"]
+    assert list(rounded(table, ["model", "only_none"])) == ["only without"]
 
 
 def test_a_quoted_text_keeps_its_lines():
