@@ -57,10 +57,10 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
     """Run these notebooks under `profile`, store their executed copies and figures, and
     print the verdicts on the claims.
 
-    fresh: whether stored results are deleted or ignored; otherwise finished work, and
-    results in the repository, are reused. A summary of the plan is printed first.
-    Raises InputError before anything is computed if the run is impossible or would
-    delete what another run uses, and for a notebook that fails.
+    fresh: whether the results of earlier runs are deleted, and the repository's
+    measurements ignored; its answers and scores are reused in any case. A summary of
+    the plan is printed first. Raises InputError before anything is computed if the run
+    is impossible or would delete what another run uses, and for a notebook that fails.
     """
     started = time.monotonic()
     notebooks = _with_something_to_show(notebooks, profile)
@@ -138,7 +138,8 @@ def _run(
 def _parts(profile: Profile, stored: bool) -> dict[str, AnyPart]:
     """Return all parts of a profile by name.
 
-    stored: whether measurements that the repository has are used.
+    stored: whether measurements that the repository or the profile's larger run has are
+    used; answers and scores are used in any case.
     """
     measured = {
         name: MeasuredPart(profile, name, stored=stored) for name in MEASURED_PARTS

@@ -93,6 +93,11 @@ def test_values_without_a_mean_are_refused(values):
         interval(values)
 
 
+def test_an_unknown_kind_of_values_is_refused():
+    with pytest.raises(ValueError, match="unknown kind 'diference': choose from mean"):
+        interval([0.0, 100.0], kind="diference")
+
+
 @pytest.mark.parametrize(
     ("kind", "scale"), [("share", (0, 100)), ("difference", (-100, 100))]
 )

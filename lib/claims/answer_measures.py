@@ -56,7 +56,8 @@ def accuracy_differences(
     answers: pd.DataFrame, part: str, pairs: Sequence[Sequence[str]]
 ) -> xr.DataArray:
     """Return the accuracy under the first condition of each pair minus that under the
-    second, in points. An answer cut off by the token limit counts as wrong.
+    second, in points. An answer cut off by the token limit is graded like any other, so
+    it is wrong unless it has a box already or one is elicited.
     """
     names = chain.from_iterable(pairs)
     accuracy = _by_condition(answers, part, names, accuracy_by_problem)

@@ -42,9 +42,8 @@ def stored_verdicts(name: str) -> list[Verdict]:
 
     Raises InputError if there are none, or if they are invalid.
     """
-    return _read(
-        _shipped_file(name), f"python -m lib reproduce --profile {name} writes them"
-    )
+    path = _shipped_file(name)
+    return _read(path, f"git checkout {relative_path(path)} restores it")
 
 
 def _shipped_file(name: str) -> Path:

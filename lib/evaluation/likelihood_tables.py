@@ -26,9 +26,9 @@ def nat_table(scores: pd.DataFrame) -> pd.DataFrame:
     """Return the mean log-likelihood and its change under each condition, in nats, in a
     row per target (solution, answer or draw), model and condition.
 
-    The effect is the mean difference per problem to `none`, or to the first condition
-    if `none` was not scored. n is the number of problems scored under both; there is no
-    row if it is 0.
+    nats is the mean over all problems scored under the condition. The effect is the
+    mean difference per problem to `none`, or to the first condition if `none` was not
+    scored. n is the number of problems scored under both; there is no row if it is 0.
     """
     rows = []
     for target, of_target in scores.groupby("target", sort=False):

@@ -76,8 +76,8 @@ def rounded(table, columns=None, digits=2):
     # An estimate and its two bounds become one column of texts.
     for name, low, high in intervals_of(shown.columns):
         sign = "+" if name in SIGNED else ""
-        ends = zip(shown[name], shown.pop(low), shown.pop(high), strict=True)
-        shown[name] = interval_texts(list(ends), sign)
+        rows = zip(shown[name], shown.pop(low), shown.pop(high), strict=True)
+        shown[name] = interval_texts(list(rows), sign)
 
     # All numbers of a column have the same number of decimals.
     for name in shown:
@@ -98,9 +98,9 @@ def side_by_side(table, value, rows, by="model"):
 
     The two columns after `value` are the bounds.
     """
-    place = table.columns.get_loc(value)
-    ends = table.iloc[:, place : place + 3].itertuples(index=False)
-    texts = table.assign(text=interval_texts(list(ends)))
+    column = table.columns.get_loc(value)
+    estimates = table.iloc[:, column : column + 3].itertuples(index=False)
+    texts = table.assign(text=interval_texts(list(estimates)))
     wide = texts.pivot_table("text", rows, by, aggfunc="first", sort=False)
     return wide.reset_index()
 

@@ -81,11 +81,12 @@ def _on_hub(source: Source, layers: float) -> tuple[int, int]:
         ignore_patterns=DUPLICATES,
         key=lambda file: file.rfilename,
     )
-    stored = sum(shard.size for shard in shards)
-    if not stored:
+    sizes = {shard.rfilename: shard.size for shard in shards}
+    if not sizes:
         raise InputError(f"{source.repo}: no weights in *.safetensors")
-    here = _bytes_of(folder.glob("*.safetensors"))
-    return stored - here, here
+    # The folder may also have copies of the weights in other formats.
+    here = _bytes_of(path for path in folder.iterdir() if path.name in sizes)
+    return sum(sizes.values()) - here, here
 
 
 def _bytes_of(files: Iterable[Path]) -> int:

@@ -56,9 +56,9 @@ def make_plan(
 ) -> Plan:
     """Return the plan of a run of this profile.
 
-    fresh: whether the run starts over, so that nothing counts as stored. parts: the
-    names of the parts that it computes; empty: all. Raises InputError for a model that
-    is not available.
+    fresh: whether the run starts over, so that only the repository's answers and scores
+    count as stored. parts: the names of the parts that it computes; empty: all. Raises
+    InputError for a model that is not available.
     """
     all_tasks = tasks_of(profile, fresh)
     tasks = [task for task in all_tasks if not parts or task.part in parts]

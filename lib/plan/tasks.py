@@ -45,7 +45,8 @@ class Task(NamedTuple):
 def tasks_of(profile: Profile, fresh: bool) -> Iterator[Task]:
     """Yield the computations of a run.
 
-    fresh: whether the run starts over, so that nothing counts as stored.
+    fresh: whether the run starts over, so that only the repository's answers and scores
+    count as stored.
     """
     for name in MEASURED_PARTS:
         part = MeasuredPart(profile, name, stored=not fresh)

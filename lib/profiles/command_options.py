@@ -37,7 +37,8 @@ class NotebookOptions(Settings):
     fresh: bool = Field(
         False,
         description="delete the profile's folder of results and compute all again, also"
-        " what the repository has stored",
+        " the measurements that the repository has stored, but not its answers and"
+        " scores",
     )
 
 

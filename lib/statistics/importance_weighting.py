@@ -95,12 +95,13 @@ def accuracy_difference(
     be compared.
 
     The interval takes problems as independent, so an answer or a problem must not be
-    entered twice. It has no ends (NaN) if fewer than MIN_MIXED_PROBLEMS problems have
+    entered twice. It has no bounds (NaN) if fewer than MIN_MIXED_PROBLEMS problems have
     both right and wrong answers: every other problem contributes exactly 0, and too few
     are left to say how far the estimate varies.
 
-    Raises ValueError for arrays of other shapes, for a problem that has not as many
-    answers of one prompt as of the other, or fewer than two, and for a missing log_p.
+    Raises ValueError for no answers, for arrays of other shapes or with other values,
+    for a problem that has not as many answers of one prompt as of the other, or fewer
+    than two, and for a missing log_p.
     """
     right = np.asarray(right, dtype=float)
     drawn_from = np.asarray(drawn_from)

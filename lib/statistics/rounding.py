@@ -3,7 +3,7 @@
 from math import isfinite, isinf
 from typing import Any
 
-MOST_DECIMALS = 6  # even if a bound would need more
+MOST_DECIMALS = 6  # to which an interval near 0 adds decimals
 # Relative width: a narrower interval is rounding error, which differs between
 # processors, and counts as none.
 NARROWEST = 1e-5
@@ -13,9 +13,9 @@ def decimals_of(low: Any, high: Any, sign: str = "", usual: int | None = None) -
     """Return how many decimals an interval justifies: half of its width has two
     significant digits, and a number without an interval has two decimals.
 
-    `usual` decimals, as a column of a table has them, replace this number if they drop
-    at most one of its digits. If the interval of a difference excludes 0, decimals are
-    added until the printed interval excludes it, too.
+    usual: the number of decimals of a table's column, which is used instead, but drops
+    at most one decimal. If the interval of a difference excludes 0, decimals are added
+    until the printed interval excludes it, too, at most MOST_DECIMALS.
     """
     decimals = 2
     if low is None or high is None:
@@ -26,8 +26,11 @@ def decimals_of(low: Any, high: Any, sign: str = "", usual: int | None = None) -
         decimals = max(0, 1 - exponent)
     if usual is not None:
         decimals = max(usual, decimals - 1)
-    # Only for differences, which may be positive or negative.
-    nearest = high if high < 0 else max(low, 0) if sign else 0
+    nearest = 0  # to 0, of the bounds of an interval that excludes 0
+    if high < 0:
+        nearest = high
+    elif low > 0 and sign:  # a positive number that is no difference always excludes 0
+        nearest = low
     while nearest and round(nearest, decimals) == 0 and decimals < MOST_DECIMALS:
         decimals += 1
     return decimals

@@ -18,6 +18,7 @@ from lib.claims.verdict_files import (
     write_verdicts,
 )
 from lib.claims.verdicts import totals, verdicts_as_text
+from lib.errors import InputError
 from lib.profiles import load_profile
 from lib.statistics.intervals import ENOUGH, sample_size_for_power
 from lib.statistics.proportions import tango_interval
@@ -221,6 +222,18 @@ def test_verdicts_are_written_as_readable_text_and_read_back(profile, verdicts):
     path = write_verdicts(profile, verdicts)
     assert "λ" in path.read_text(encoding="utf-8")
     assert read_verdicts(profile) == verdicts
+
+
+@pytest.mark.parametrize("content", [None, "[]\n{", '[{"id": 1}]'])
+def test_missing_or_damaged_verdicts_of_the_repository_say_how_to_restore_them(
+    profile, content
+):
+    file = paths.DATA / "demo" / "claims.json"
+    if content:
+        file.parent.mkdir(parents=True)
+        file.write_text(content)
+    with pytest.raises(InputError, match=f": git checkout {file} restores it"):
+        stored_verdicts("demo")
 
 
 def test_the_repositorys_verdicts_are_rewritten_only_if_a_reader_would_see_a_change(

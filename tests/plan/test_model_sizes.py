@@ -53,8 +53,10 @@ def test_a_shard_that_is_cached_is_not_counted_for_download(hub):
     folder = hub.root / OPEN
     first = (folder / "model.safetensors").rename(folder / "model-1.safetensors")
     (folder / "model-2.safetensors").write_bytes(b"x" * 1000)
-    here = config_folder(source_with_config(OPEN)) / first.name
-    here.write_bytes(first.read_bytes())
+    cache = config_folder(source_with_config(OPEN))
+    (cache / first.name).write_bytes(first.read_bytes())
+    # A cached copy in another format replaces no shard.
+    (cache / "consolidated.safetensors").write_bytes(b"x" * 5000)
     assert files_of(source_with_config(OPEN)) == (1000, first.stat().st_size)
 
 
