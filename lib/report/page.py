@@ -103,7 +103,7 @@ def turned_pair(profile: Profile) -> pd.Series | None:
     slashes = first[first.condition == "mless"]
     same = ["model", "revision", "dtype", "problem_id"]
     pairs = without.merge(slashes, on=same, suffixes=("", "_with"))
-    turned = pairs[pairs.correct != pairs.correct_with]
+    turned = pairs[pairs.right != pairs.right_with]
     lengths = (turned.response + turned.response_with).str.len()
     return None if turned.empty else turned.iloc[lengths.argmin()]
 

@@ -114,6 +114,21 @@ def test_no_pair_is_shown_if_the_slashes_change_no_grade(profile):
     assert not page(profile).select(".pair")
 
 
+def test_answers_that_only_restate_a_sum_are_wrong_in_the_pair_as_in_the_tables(profile):
+    restated = {"evaluated": False}
+    write_answers(
+        profile,
+        answer("embedded/sum/1", "none", True, **restated),
+        answer("embedded/sum/1", "mless", False),
+        answer("embedded/sum/12", "none", True, **restated),
+        answer("embedded/sum/12", "mless", True, evaluated=True),
+    )
+    assert texts(page(profile), ".pair h3") == [
+        "Without slashes: wrong",
+        "With 55 slashes: right",
+    ]
+
+
 def test_the_page_has_the_prompt_of_each_model_that_has_one(profile):
     files = AnimatedPromptPart(profile).files()
     stored = files.pop("gemma-3-270m")
