@@ -166,6 +166,18 @@ def test_every_option_has_a_row(command, capsys):
     assert set(options) == with_rows | ELSEWHERE[command]
 
 
+def test_the_help_shows_every_default_and_that_a_run_has_one_model(capsys):
+    with pytest.raises(SystemExit):
+        main(["evaluate", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    for option, default in (("seed", "0"), ("temperature", "0.0"), ("samples", "1")):
+        of_option = text.split(f" --{option} {option.upper()} ")[1]
+        assert re.search(r"\(default: (.*?)\)", of_option)[1] == default
+    for option in ("elicit", "limit", "out"):
+        assert "(default" not in text.split(f" --{option} ")[-1].split(" --")[0]
+    assert " --model MODEL " in text
+
+
 @pytest.mark.parametrize("command", ["plan", "fetch", "claims", "report"])
 def test_each_other_command_uses_the_profile_that_is_typed(
     monkeypatch, capsys, command

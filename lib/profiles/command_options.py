@@ -146,18 +146,23 @@ def _add_option(command: Parser, name: str, field: FieldInfo) -> None:
     A bool becomes a flag that sets it, so its default has to be False.
     """
     text = (field.description or "").replace("%", "%%")
-    if field.default and not field.is_required():
-        is_list = isinstance(field.default, list)
-        default = ",".join(map(str, field.default)) if is_list else field.default
+    is_required, is_flag = field.is_required(), field.annotation is bool
+    default = field.default
+    if isinstance(default, list):
+        default = ",".join(map(str, default))
+    if not is_required and not is_flag and default not in (None, ""):
         text = f"{text} (default: {default})"
 
+    flag = _flag(name)
     if name == "file":
         command.add_argument(name, help=text)
-    elif field.annotation is bool:
-        command.add_argument(_flag(name), dest=name, action="store_true", help=text)
+    elif is_flag:
+        command.add_argument(flag, dest=name, action="store_true", help=text)
     else:
-        required = field.is_required()
-        command.add_argument(_flag(name), dest=name, required=required, help=text)
+        value = flag.removeprefix("--").upper()
+        command.add_argument(
+            flag, dest=name, metavar=value, required=is_required, help=text
+        )
 
 
 def _flag(name: str) -> str:

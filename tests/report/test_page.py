@@ -114,7 +114,9 @@ def test_no_pair_is_shown_if_the_slashes_change_no_grade(profile):
     assert not page(profile).select(".pair")
 
 
-def test_answers_that_only_restate_a_sum_are_wrong_in_the_pair_as_in_the_tables(profile):
+def test_answers_that_only_restate_a_sum_are_wrong_in_the_pair_as_in_the_tables(
+    profile,
+):
     restated = {"evaluated": False}
     write_answers(
         profile,
