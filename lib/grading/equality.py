@@ -202,15 +202,15 @@ def _number(gold: str, answer: str) -> bool | None:
 
     A percent sign on one side only may count or not.
     """
-    gold_text, gold_unit = split_unit(gold)
-    text, unit = split_unit(answer)
+    gold_text, gold_units = split_unit(gold)
+    text, units = split_unit(answer)
     expected = parse_number(gold_text)
     value = parse_number(text) or parse_number(without_words(text))
     if value is None and text.endswith(r"\dots") and r"\dots" not in gold:
         return False  # a decimal whose further digits are unknown
     if expected is None or value is None:
         return None
-    percents = ("%" in gold_unit) - ("%" in unit)
+    percents = ("%" in gold_units) - ("%" in units)
     return value in (expected, expected * Fraction(100) ** -percents)
 
 

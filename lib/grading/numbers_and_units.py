@@ -137,17 +137,24 @@ def unit(gold: str, answer: str) -> bool | None:
     """
     expected = split_unit(gold)[1]
     given = split_unit(answer)[1]
-    scale, other = _SCALE.search(gold), _SCALE.search(answer)
-    if scale and other and scale[1].lower() != other[1].lower():
+    if _differ(_SCALE, gold, answer):
         return False
     if not (expected and given) or not KNOWN_UNITS.issuperset(expected + given):
         return None
-    power, other = _POWER.search(gold), _POWER.search(answer)
     sizes = {len(expected), len(given)}
     # The unit after "dollars per" may be missing, like any unit.
-    is_whole = len(sizes) == 1 or (1 in sizes and expected[0] == "dollar")
-    is_same = is_whole and all(map(_same_unit, expected, given))
-    return None if is_same and not (power and other and power[1] != other[1]) else False
+    are_all = len(sizes) == 1 or (1 in sizes and expected[0] == "dollar")
+    are_same = are_all and all(map(_same_unit, expected, given))
+    return None if are_same and not _differ(_POWER, gold, answer) else False
+
+
+def _differ(pattern: re.Pattern[str], gold: str, answer: str) -> bool:
+    """Return whether a pattern finds different texts, without case, in two answers."""
+    expected = pattern.search(gold)
+    given = pattern.search(answer)
+    if not expected or not given:
+        return False
+    return expected[1].lower() != given[1].lower()
 
 
 def _same_unit(unit: str, other: str) -> bool:
