@@ -30,13 +30,12 @@ def insertions(
         # The first word of a text has no space before it. A line break after the
         # insertion leaves the instruction's first token unchanged, and counts as
         # inserted. A vocabulary that marks the start of a text with a space needs one.
-        shorter = (
-            cut_to_tokens(tokenizer, text, filler.length - 1)
-            if filler.length > 1
-            else ""
-        )
         inserted = cut_to_tokens(tokenizer, text, filler.length)
-        return [(0, f"{shorter}\n"), (0, f"{inserted}\n"), (0, f"{inserted} ")]
+        candidates = [(0, f"{inserted}\n"), (0, f"{inserted} ")]
+        if filler.length > 1:  # otherwise only the line break would be inserted
+            shorter = cut_to_tokens(tokenizer, text, filler.length - 1)
+            candidates.insert(0, (0, f"{shorter}\n"))
+        return candidates
     starts = [between if filler.position == "between" else len(content)]
     if filler.position == "random":
         # Drawn from the text only, so that the position is the same for every filler.

@@ -210,6 +210,13 @@ def test_spans_are_exact_and_original_tokens_are_unchanged(tokenizer, format):
             assert characters(prompt, "inserted") == words.strip()
 
 
+def test_a_filler_before_the_instruction_is_never_only_a_line_break(demo, refused):
+    message = refused(build_prompt, demo.tokenizer, "What is $3$?", "mless:1@before")
+    assert "became 2 tokens between its neighbours, not 1" in message
+    prompt = checked(demo.tokenizer, "What is $3$?", "mless:2@before")
+    assert prompt.text.startswith("/\nPlease")
+
+
 @pytest.mark.parametrize("length", [2, 3])
 def test_a_filler_of_spaces_has_the_tokens_of_a_longer_run_of_spaces(demo, length):
     # The vocabulary has tokens of several spaces; the space before a filler merges with
