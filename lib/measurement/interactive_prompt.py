@@ -29,7 +29,7 @@ from lib.prompts.building import build_prompt
 from lib.prompts.fillers import POSITIONS, Filler
 
 DRAWN_LAYERS = 3
-MAX_FILLER_TOKENS = 220  # at the end of the slider
+MAX_FILLER_TOKENS = 220  # at the end of the slider, unless it starts with more
 PICTURE_WIDTH = 900  # pixels on the page
 FIELD_WIDTH = "40rem"  # wide enough to read a problem as a whole
 PAUSE = 0.3  # seconds, longer than between two typed letters
@@ -48,9 +48,11 @@ def show_prompt(
     input.
 
     length: of the filler, in tokens. position: one of POSITIONS. Typed text is drawn
-    after a pause, so that a slow machine draws words and not letters. Without fields,
-    an invalid prompt raises InputError; with fields, the message is shown.
+    after a pause, so that a slow machine draws words and not letters. Raises InputError
+    for an invalid length or position, and without fields for any prompt that cannot be
+    drawn; with fields, the message is shown.
     """
+    validated(Filler, {"length": length, "position": position}, "filler")
     if not accepts_input():
         display(*draw_prompt(loaded, problem, filler, length, position))
         return
@@ -58,7 +60,7 @@ def show_prompt(
     fields = {
         "problem": ipywidgets.Textarea(problem),
         "filler": ipywidgets.Textarea(filler),
-        "length": ipywidgets.IntSlider(length, 1, MAX_FILLER_TOKENS),
+        "length": ipywidgets.IntSlider(length, 1, max(length, MAX_FILLER_TOKENS)),
         "position": ipywidgets.Dropdown(options=POSITIONS, value=position),
         "layer": ipywidgets.IntSlider(1, 1, len(_layers(loaded))),
         "head": ipywidgets.IntSlider(1, 1, loaded.heads),

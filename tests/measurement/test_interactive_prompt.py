@@ -112,6 +112,19 @@ def test_controls_redraw_what_is_typed_and_report_mistakes(loaded, shown):
     assert said["text"].startswith("error: the filler is empty")
 
 
+def test_a_long_filler_is_drawn_as_it_is_and_invalid_settings_are_refused(
+    loaded, shown, refused
+):
+    interactive_prompt.show_prompt(loaded, PROBLEM, "/", 230)
+    (widget,) = shown
+    assert widget.children[2].value == 230
+    for settings in ({"length": 0}, {"position": "middle"}):
+        message = refused(
+            interactive_prompt.show_prompt, loaded, PROBLEM, "/", **settings
+        )
+        assert message.startswith(f"filler: {next(iter(settings))}: must be ")
+
+
 def picture_in(output):
     _, picture = output.outputs
     return picture["data"]["image/png"]
