@@ -53,10 +53,11 @@ RULES = r"""
 # Markdown, quotes and the marks of a formula round the whole; currency is a unit.
 ^\s*([*_`]{1,3})(.*)\1\s*$  =>  \2
 "([a-zA-Z][^"{}]*)"|``([a-zA-Z][^`'{}]*)''  =>  \1\2
-^\s*(-?)\s*\\\$\s*(-?(?:[\d.,]|\\!|\{,\}|\s)+)$  =>  \1\2\\text{dollar}
+^\s*(-?)\s*\\\$\s*(-?(?:[\d.,]|\\!|\{,\}|\s)+?)\.?$  =>  \1\2\\text{dollar}
 ^\s*\\[(\[]|\\[)\]]\s*$|\\?[$€£]  =>
-# Groups of thousands; {,} before other than three digits is a decimal comma.
-(?<=\d)(?:,\s*\\!|\{,\}|,?\\,|\\[!:;]|\\ |[~ ']|\{\\,\}|\{,\\!\}|\\thinspace)\s*(?=\d{3}(?!\d))  =>
+# Groups of thousands, but ,\, separates values in brackets; {,} before other than three
+# digits is a decimal comma.
+(?<=\d)(?:,\s*\\!|\{,\}|\\,|,\\,(?!.*[])])|\\[!:;]|\\ |[~ ']|\{\\,\}|\{,\\!\}|\\thinspace)\s*(?=\d{3}(?!\d))  =>
 # No base of a number has three digits.
 (?<=\d)_(?=\d{3}(?!\d))  =>
 (?<=\d)\{,\}(?=\d)  =>  .

@@ -238,5 +238,5 @@ def _change_of_originals(
         return ""
     return (
         f"filler for {condition} became {tokens} tokens between its neighbours, not"
-        f" {length}: its ends merge with them; choose another filler text"
+        f" {length}: its ends merge with them; choose another filler text or length"
     )

@@ -206,6 +206,9 @@ a^2-b^2 | (a-b)^2+2ab-2b^2
 x=3 | \text{x = 3} ≠ \text{x = 4}
 40\text{ mph} | 40\text{ miles per hour} | 40\text{ mi/h} ≠ 40\text{ km/h} | 40\text{ miles}
 \begin{pmatrix} 4 \\ 7 \end{pmatrix} | \begin{bmatrix} 4 & 7 \end{bmatrix}^{\top} | \begin{pmatrix} 4 & 7 \end{pmatrix}^{\mathsf{T}} ≠ \begin{bmatrix} 7 & 4 \end{bmatrix}^\top
+(3,15)\cup(15,240) | (3,\,15)\cup(15,\,240) ≠ (3,15240)
+(7,125) | (7,\,125) | \left(7,\, 125\right) ≠ 7125
+\$6.30 | \$6.30. | \$6.3 ≠ \$63.0
 \text{(B)} ≠ (B) \text{ or } (C) | \text{(B) is wrong, so (C)} | (B)(C)
 """
 
