@@ -123,7 +123,7 @@ def policy_hash(name: str) -> str:
 
 TEMPLATE_FOLDER = Path(__file__).parent / "templates"
 REPORTED = "families"  # the profile that docs/report.md is about
-NUMBERS = re.compile(r"n = \d|\[[^] ]+, [^] ]+\]|(?<=\d) %| †")
+NUMBERS = re.compile(r"[np] = \d|\[[^] ]+, [^] ]+\]|(?<=\d) %| †")
 LOCAL_LINK = re.compile(r"(?<!!)\[([^]]*)\]\((?!https:)([^)]*)\)")
 
 
@@ -177,7 +177,9 @@ def publish_notebooks(profile: Profile, folder: Path) -> list[str]:
 
 
 def unbroken(text: str) -> str:
-    """Return a text in which no line ends within an interval, "n = 100" or "95 %"."""
+    """Return a text in which no line ends within an interval, "n = 9", "p = 0.2" or
+    "95 %".
+    """
     return NUMBERS.sub(lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), text)
 
 

@@ -166,6 +166,38 @@ def test_nothing_scrolls_sideways_and_the_page_follows_the_colour_scheme(
     assert page.execute_script(LOOK, width) == [True, scheme == "dark"]
 
 
+FIGURES_LOADED = """
+return [...document.images].every((image) => image.complete && image.naturalWidth)
+"""
+PRINTS_BARS = """
+const token = document.querySelector("#prompt span");
+return getComputedStyle(token).printColorAdjust === "exact";
+"""
+
+
+def test_a_print_has_the_bars_and_the_figures_that_nobody_scrolled_to(show):
+    page = show()
+    WebDriverWait(page, 20).until(lambda page: page.execute_script(FIGURES_LOADED))
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        assert page.execute_script(PRINTS_BARS)
+        assert not one(page, "#tools").is_displayed()
+    finally:
+        page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+def test_without_scripts_a_sentence_replaces_the_tools(chromium, published):
+    chromium.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        chromium.get((published / "index.html").as_uri())
+        assert one(chromium, "noscript p").is_displayed()
+        assert not one(chromium, "#tools").is_displayed()
+    finally:
+        chromium.execute_cdp_cmd(
+            "Emulation.setScriptExecutionDisabled", {"value": False}
+        )
+
+
 @pytest.fixture(scope="module")
 def axe(tmp_path_factory):
     """The script of axe-core, from npm."""

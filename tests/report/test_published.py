@@ -88,8 +88,8 @@ REPORT = """# A title
 
 
 def test_numbers_are_not_broken_over_two_lines():
-    text = "-0.5 [-0.6, -0.4] †, n = 119, and 95 % of [two words, and more]"
-    whole = "-0.5 [-0.6,~-0.4]~†, n~=~119, and 95~% of [two words, and more]"
+    text = "-0.5 [-0.6, -0.4] †, n = 119, p = 0.2, and 95 % of [two words, and more]"
+    whole = "-0.5 [-0.6,~-0.4]~†, n~=~119, p~=~0.2, and 95~% of [two words, and more]"
     assert unbroken(text) == whole.replace("~", "\N{NO-BREAK SPACE}")
 
 
