@@ -21,6 +21,7 @@ from markupsafe import Markup
 from lib import paths
 from lib.claims.verdict_files import read_verdicts
 from lib.claims.verdicts import Verdict, models_of, verdicts_on
+from lib.errors import InputError
 from lib.evaluation.profile_parts import parts_of_profile
 from lib.files.atomic import write_atomically
 from lib.files.text_and_yaml import read_text, read_yaml
@@ -33,8 +34,8 @@ def write_report(profile: Profile) -> Path:
     """Write results/<profile>/report, a folder that can be published unchanged, and
     return its index.html.
 
-    Raises InputError if the profile's verdicts are missing or damaged, and if the page
-    cannot be written.
+    Raises InputError if the profile's verdicts are missing or damaged, if a notebook is
+    incomplete, and if the page cannot be written.
     """
     verdicts = read_verdicts(profile)
     folder = profile.results / "report"
@@ -153,7 +154,7 @@ def publish_notebooks(profile: Profile, folder: Path) -> list[str]:
     names.
 
     A copy that the profile's run executed has precedence over the repository's
-    notebook.
+    notebook. Raises InputError for an incomplete one.
     """
     # Imported here, because this takes a second.
     from nbconvert import HTMLExporter
@@ -169,7 +170,13 @@ def publish_notebooks(profile: Profile, folder: Path) -> list[str]:
     for notebook in sorted(paths.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb")):
         executed = profile.results / notebook.name
         source = executed if executed.is_file() else notebook
-        page, _ = exporter.from_filename(str(source))
+        try:
+            page, _ = exporter.from_filename(str(source))
+        except ValueError as error:  # a run that was killed may have written only a part
+            raise InputError(
+                f"{paths.relative_path(source)} is no complete notebook: delete it, or"
+                f" run again: python -m lib reproduce {profile.options}"
+            ) from error
         path = folder / f"{notebook.stem}.html"
         write_atomically(path, page.encode("utf-8", "replace"))
         names.append(notebook.stem)

@@ -172,6 +172,14 @@ def test_a_notebook_is_beside_the_page_and_an_executed_copy_replaces_it(profile)
     assert "<script" not in html
 
 
+@pytest.mark.parametrize("content", [b"", b'{"cells": [{"cell_type": "ma'])
+def test_an_executed_copy_that_was_written_in_part_is_named(profile, refused, content):
+    executed = profile.results / "01_attention_maps.ipynb"
+    executed.write_bytes(content)
+    message = refused(write_report, profile)
+    assert message.startswith(f"{executed} is no complete notebook: delete it, or run")
+
+
 PROJECT = """
 [project.urls]
 Repository = "https://github.com/{0}"
