@@ -36,11 +36,12 @@ def keep(run, name, figure, *tables):
     csv = csv_of(pd.concat(tables, ignore_index=True))
     pictures = [path.with_suffix(".png"), path.with_suffix(".pdf")]
     has_changed = not shows_same(path.with_suffix(".csv"), csv)
-    if has_changed:
-        write_atomically(path.with_suffix(".csv"), csv.encode())
     if has_changed or not all(picture.is_file() for picture in pictures):
         for picture in pictures:
             write_atomically(picture, bytes_of(figure, picture.suffix[1:]))
+    if has_changed:
+        # Last, so that a run that stopped before draws the pictures again.
+        write_atomically(path.with_suffix(".csv"), csv.encode())
     plt.close(figure)
     display(Image(path.with_suffix(".png"), retina=True))
     display(Markdown(f"Saved as `{relative_path(path)}.png`, `.pdf` and `.csv`."))

@@ -172,7 +172,7 @@ def publish_notebooks(profile: Profile, folder: Path) -> list[str]:
         source = executed if executed.is_file() else notebook
         try:
             page, _ = exporter.from_filename(str(source))
-        except ValueError as error:  # a run that was killed may have written only a part
+        except ValueError as error:  # a killed run may have written only a part
             raise InputError(
                 f"{paths.relative_path(source)} is no complete notebook: delete it, or"
                 f" run again: python -m lib reproduce {profile.options}"

@@ -9,6 +9,7 @@ from artists import texts
 
 from lib.figures import saved_figures
 from lib.figures.figure_style import grid
+from lib.files.atomic import write_atomically
 
 CURVE = pd.DataFrame({"token": [1, 2, 3], "weight": [1 / 3, 0.25, float("nan")]})
 
@@ -78,6 +79,26 @@ def test_a_figure_with_changed_numbers_is_rewritten(run, shown):
     after = draw(run, CURVE * [1, 1.02])
     assert b"0.255" in after["fig.csv"]
     assert after["fig.png"] != before["fig.png"]
+
+
+@pytest.mark.parametrize("kind", [".png", ".pdf", ".csv"])
+def test_a_figure_whose_writing_was_interrupted_is_drawn_again(
+    run, shown, monkeypatch, kind
+):
+    draw(run)
+    changed = CURVE * [1, 1.02]
+
+    def interrupted(path, content):
+        if path.suffix == kind:
+            raise KeyboardInterrupt
+        write_atomically(path, content)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(saved_figures, "write_atomically", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            draw(run, changed)
+    other = SimpleNamespace(figures=run.figures.with_name("other"))
+    assert draw(run, changed) == draw(other, changed)
 
 
 def test_an_axis_without_numbers_has_no_label(run, shown):

@@ -1,15 +1,16 @@
 "use strict";
-// One prompt under more and more of a filler: what each token receives from later ones.
-// A byte is a place on a logarithmic scale, as lib/measurement/animated_prompt.py says.
+// One prompt with more and more of a filler inserted: the attention that each token
+// receives from later ones. A byte is a level on a logarithmic scale, which
+// lib/measurement/animated_prompt.py describes.
 const OCTAVES = 16;
-const PLACES = 254;
+const LEVELS = 254;
 const PAPERS_LENGTH = 55;
 const HEAD_NAMES = { least: ", which fades most", median: ", the median one" };
 const form = document.getElementById("tools");
 const { model, filler, count, number, head } = form.elements;
 let prompt;
 
-// What is embedded of a model is JSON, packed and in base64.
+// The page has the measurements of a model as JSON, compressed by gzip, in base64.
 async function unpack(id) {
   const text = atob(document.getElementById(id).textContent);
   const bytes = Uint8Array.from(text, (character) => character.charCodeAt(0));
@@ -23,15 +24,15 @@ function shareOf(character) {
   if (byte === 0) {
     return 0; // not known, as of the last token
   }
-  const octaves = ((byte - 1) / PLACES - 1) * OCTAVES;
+  const octaves = ((byte - 1) / LEVELS - 1) * OCTAVES;
   return 2 ** octaves;
 }
 
-// What each of so many tokens receives in a head.
+// The attention that each token receives in the chosen head; tokens: their number.
 function received(base64, tokens, chosen) {
   const first = chosen * tokens;
-  const own = atob(base64).slice(first, first + tokens);
-  return Array.from(own, shareOf);
+  const ofHead = atob(base64).slice(first, first + tokens);
+  return Array.from(ofHead, shareOf);
 }
 
 // The heads, from the one whose original tokens keep least of their attention.
@@ -54,7 +55,8 @@ function chosenHead() {
   return Number(head.value);
 }
 
-// The tokens with what each receives now, and before anything was inserted.
+// The tokens with the attention that each receives now, and that it received before
+// anything was inserted.
 function tokensOf(step, chosen) {
   const before = received(prompt.plain, prompt.tokens.length, chosen);
   const tokens = prompt.tokens.map((text, i) => {
@@ -63,20 +65,21 @@ function tokensOf(step, chosen) {
   if (step === 0) {
     return tokens;
   }
-  const own = prompt.fillers[filler.value];
-  const inserted = own.inserted[step - 1].map((text) => {
+  const chosenFiller = prompt.fillers[filler.value];
+  const inserted = chosenFiller.inserted[step - 1].map((text) => {
     return { text, before: 0, inserted: true };
   });
   tokens.splice(prompt.place, 0, ...inserted);
-  const now = received(own.received[step - 1], tokens.length, chosen);
+  const now = received(chosenFiller.received[step - 1], tokens.length, chosen);
   tokens.forEach((token, i) => {
     token.now = now[i];
   });
   return tokens;
 }
 
-// A token under its bar, and the line that the bar once reached.
-function drawn(token, room) {
+// A token under its bar, with the line that the bar reached before; room: the attention
+// at which a bar reaches the top.
+function spanOf(token, room) {
   const span = document.createElement("span");
   span.textContent = token.text;
   span.classList.toggle("inserted", Boolean(token.inserted));
@@ -86,7 +89,7 @@ function drawn(token, room) {
   return span;
 }
 
-function said(step, chosen) {
+function sentence(step, chosen) {
   const name = `Head ${chosen + 1} of ${prompt.heads}${HEAD_NAMES[head.value] ?? ""}`;
   if (step === 0) {
     return `${name}: nothing is inserted yet, and every bar reaches its line.`;
@@ -103,12 +106,12 @@ function draw() {
   const chosen = chosenHead();
   const step = Number(count.value);
   const tokens = tokensOf(step, chosen);
-  // In some models the first token takes more than all others together.
+  // In some models the first token receives more than all others together.
   const others = tokens.slice(1).map((token) => token.before);
   const room = Math.max(...others);
-  const spans = tokens.map((token) => drawn(token, room));
+  const spans = tokens.map((token) => spanOf(token, room));
   document.getElementById("prompt").replaceChildren(...spans);
-  document.getElementById("says").textContent = said(step, chosen);
+  document.getElementById("says").textContent = sentence(step, chosen);
   number.value = prompt.lengths[step];
 }
 
