@@ -14,7 +14,8 @@ FALL = {
 
 
 def test_a_row_has_the_verdict_the_range_and_the_untrained_networks():
-    (row,) = numbers_table([verdict(specific=False, survives=False)]).to_dict("records")
+    judged = verdict(part="lambda", specific=False, survives=False)
+    (row,) = numbers_table([judged]).to_dict("records")
     assert row["verdict"] == "supported †"
     assert row["measured"] == "0.80 [0.70, 0.90]"
     assert row["range"] == "below 1"

@@ -182,8 +182,10 @@ def test_an_answer_longer_than_a_limit_counts_as_truncated_and_wrong():
     ]
     alone = record("none", "p0", True, model="other", completion_tokens=1)
     others = [row | {"model": "third"} for row in records]
-    table = answer_tables.by_limit(frame([*records, alone, *others]), (280, 600))
+    he = record("mful", "p0", True, completion_tokens=1)
+    table = answer_tables.by_limit(frame([*records, alone, *others, he]), (280, 600))
     assert table.model.tolist() == ["m"] * 2 + ["third"] * 2
+    assert not {"mful", "cut_mful"} & set(table)
     short, long, *_ = table.to_dict("records")
     assert (short["none"], short["mless"]) == pytest.approx((100 / 3, 200 / 3))
     assert (short["cut_none"], short["cut_mless"]) == pytest.approx((200 / 3, 100 / 3))

@@ -99,6 +99,7 @@ def test_the_inserted_tokens_are_shaded(ax):
     (shade,) = ax.patches
     assert (shade.get_x(), shade.get_width()) == (0.5, 2)
     assert texts(ax.texts) == ["Meaningless tokens"]
+    assert ax.texts[0].get_position() == (1.5, 0.98)  # in their middle, at the top
 
 
 def test_original_tokens_have_a_mark_where_others_were_inserted(ax):

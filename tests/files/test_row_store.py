@@ -83,7 +83,10 @@ def test_rows_of_another_shard_are_not_missing(tmp_path):
     with opened(tmp_path, SETTINGS, shard=(2, 3)) as store:
         store.append({"key": "b"})
     with opened(tmp_path, SETTINGS, shard=(3, 3)) as store:
-        assert list(store.missing({"a": 1, "b": 2, "c": 3})) == ["c"]
+        wanted = {"a": 1, "b": 2, "c": 3}
+        assert list(store.missing(wanted)) == ["c"]
+        store.copy_missing(wanted, [{"key": "b"}, {"key": "c"}])
+        assert list(store.rows) == ["c"]
 
 
 # A half-written line is also dropped if it is the only line.
