@@ -31,6 +31,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "shade_inserted",
             "split",
             "token_curves",
+            "with_counts",
         ],
         "figure_style": [
             "NO_CHANGE",

@@ -11,7 +11,8 @@ from lib.figures.figure_style import NO_CHANGE, WIDE_AND_PALE_LINE, tell_apart
 INSERTED_HERE = {"color": "0.35", "linestyle": ":", "linewidth": 1, "zorder": 1}
 INSERTED_HERE["label"] = "inserted here"
 HIGHEST_RATIO = 2  # end of the axis; triangles mark higher ratios
-MARGIN = 0.4  # above the first row of intervals and below the last one, in rows
+ROW_HEIGHT = 0.7  # of all series of a row together, in rows
+BAND = {"color": "0.95", "linewidth": 0, "zorder": 0}  # behind every second row
 BESIDE = 0.12  # between two series at the same integer
 
 
@@ -22,17 +23,18 @@ def split(table, *by):
     return [rows for _, rows in table.groupby(list(by), sort=False)]
 
 
-def token_curves(ax, head, names, colours=None):
+def token_curves(ax, head, names, colours=None, behind="none"):
     """Draw the attention that each token of a complete prompt receives, a curve per
     condition. The axis ends above the other tokens if the first receives more.
 
     head: the rows of one panel of `head_curves.received_by_token`. names: the legend's
-    text by condition. colours: by condition; None: those of `tell_apart`.
+    text by condition. colours: by condition; None: those of `tell_apart`. behind: the
+    condition with a wide and pale curve, on which the others stay visible.
     """
     looks = tell_apart(names)
     for condition, label in names.items():
         values = head.received[head.condition == condition]
-        wide = WIDE_AND_PALE_LINE if condition == "none" else {}
+        wide = WIDE_AND_PALE_LINE if condition == behind else {}
         colour = colours[condition] if colours else looks[condition]["color"]
         ax.plot(values.to_numpy(), color=colour, label=label, **wide)
     highest = head.received[head.position > 0].max()
@@ -90,22 +92,34 @@ def interval_rows(ax, table, value, group, by, order=()):
 
     value: the column of the estimates. order: names of series that receive the first
     styles, so that two panels agree in them. If no row has more than one series, all
-    estimates lie in the middle of their rows.
+    estimates lie in the middle of their rows; otherwise bands show where rows end.
     """
     groups = list(dict.fromkeys(table[group]))
-    looks = tell_apart([*order, *table[by]])
-    count = max(1, table[by].nunique())
-    step = 0.7 / count if table.duplicated(group).any() else 0
+    looks = tell_apart([*order, *table[by]], models=by == "model")
     series = {rows[by].iloc[0]: rows for rows in split(table, by)}
+    shares_rows = table.duplicated(group).any()
+    step = ROW_HEIGHT / len(series) if shares_rows else 0
+    middle = (len(series) - 1) / 2
     for index, name in enumerate(name for name in looks if name in series):
         rows = series[name]
-        y = rows[group].map(groups.index) + index * step
+        y = rows[group].map(groups.index) + (index - middle) * step
         lengths = intervals(rows, value)
         ax.errorbar(rows[value], y, xerr=lengths, linestyle="none", **looks[name])
-    height = step * (count - 1)
-    ax.set_yticks(height / 2 + np.arange(len(groups)), groups)
-    ax.set_ylim(len(groups) - 1 + height + MARGIN, -MARGIN)
+    for row in range(0, len(groups) if shares_rows else 0, 2):
+        ax.axhspan(row - 0.5, row + 0.5, **BAND)
+    ax.set_yticks(np.arange(len(groups)), groups)
+    ax.set_ylim(max(1, len(groups)) - 0.5, -0.5)
     ax.grid(False, axis="y")
+
+
+def with_counts(table):
+    """Return a table whose models have their number of problems in their names, as a
+    legend shows it: "m, n = 24", or "m, n = 20 to 24" if it differs between rows.
+    """
+    of_model = table.groupby("model").n
+    fewest, most = (of_model.transform(end).astype(str) for end in ("min", "max"))
+    counts = most.where(fewest == most, fewest + " to " + most)
+    return table.assign(model=table.model + ", n = " + counts)
 
 
 def interval_lines(ax, table, x, value, by):
@@ -113,16 +127,28 @@ def interval_lines(ax, table, x, value, by):
     for each value of the column `by`, the first one in front.
 
     x: integers. The series are shifted a little to each side, so that no interval hides
-    another.
+    another. A line joins estimates from the same number `n` of problems; those from
+    fewer are hollow and not joined.
     """
     looks = tell_apart(table[by])
     series = split(table, by)
     middle = (len(series) - 1) / 2
     for index, rows in reversed([*enumerate(series)]):
-        beside = rows[x] + (index - middle) * BESIDE
-        lengths = intervals(rows, value)
-        ax.errorbar(beside, rows[value], yerr=lengths, **looks[rows[by].iloc[0]])
+        look = looks[rows[by].iloc[0]]
+        rows = rows.assign(shifted=rows[x] + (index - middle) * BESIDE)
+        fewer = rows.n < rows.n.max()
+        _vertical_intervals(ax, rows[~fewer], value, look)
+        if fewer.any():
+            alone = {"linestyle": "none", "fillstyle": "none"}
+            alone["label"] = "hollow: fewer problems"
+            _vertical_intervals(ax, rows[fewer], value, look | alone)
     ax.locator_params(axis="x", integer=True)
+
+
+def _vertical_intervals(ax, rows, value, look):
+    """Draw the estimates of a series at the positions in the column `shifted`."""
+    lengths = intervals(rows, value)
+    ax.errorbar(rows.shifted, rows[value], yerr=lengths, **look)
 
 
 def intervals(rows, value):

@@ -29,13 +29,17 @@ PAPER_COLOURS = {
     "fig11": {"mless": "#0072B2", "random": "#E69F00"},
     "fig13": {"none": "#D55E00", "mless": "#009E73"},
 }
-# The colours of all other series, in their order.
-COLOURS = ["#332288", "#999933", "#9F86C0", "#882255", "#4B6A88", "#DDAA33", "#117733"]
-# One more marker than colours, so that a combination repeats only after 56 names.
+# The colours and markers of models, in their order. There is one more marker than
+# colours, so that a combination repeats only after 56 names.
+COLOURS = ["#332288", "#999933", "#9F86C0", "#882255", "#4B6A88", "#661100", "#117733"]
 MARKERS = "osDpXP*8"
+# Those of series that are neither models nor conditions: a colour that means a model in
+# one figure means nothing else in another.
+OTHER_COLOURS = ["#E69F00", "#009E73", "#7A4A00", "#C51B7D", "#003C30"]
+OTHER_MARKERS = "dh*8"
 NO_CHANGE = {"color": "0.35", "linestyle": "--", "linewidth": 0.8, "zorder": 1}
-# The curve without an insertion, which stays visible under the others.
-WIDE_AND_PALE_LINE = {"linewidth": 2.2, "alpha": 0.5}
+# A curve under the others, such as that without an insertion, which stays visible.
+WIDE_AND_PALE_LINE = {"linewidth": 2.2, "alpha": 0.5, "zorder": 1.5}
 
 
 def grid(count=1, columns=None, height=1.9, **options):
@@ -54,13 +58,16 @@ def grid(count=1, columns=None, height=1.9, **options):
     return figure, axes.flat[:count]
 
 
-def tell_apart(names):
+def tell_apart(names, models=False):
     """Return the label, colour and marker of each series, by name.
 
     A condition looks the same in every figure. Other series receive the next colour and
-    marker in the order of their names, so that no two of them look the same.
+    marker in the order of their names, so that no two of them look the same. models:
+    whether these are models, whose colours no other series has.
     """
-    further = zip(cycle(COLOURS), cycle(MARKERS))
+    colours = COLOURS if models else OTHER_COLOURS
+    markers = MARKERS if models else OTHER_MARKERS
+    further = zip(cycle(colours), cycle(markers))
     looks = {}
     for name in dict.fromkeys(names):
         known = CONDITION_LOOKS.get(name)

@@ -11,6 +11,7 @@ differently. To draw a figure in a new style, delete its png; its csv stays.
 """
 
 import io
+import math
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -52,7 +53,9 @@ def _drop_labels_without_numbers(figure):
     for ax in figure.axes:
         if not ax.xaxis.get_tick_params().get("labelbottom", True):
             ax.set_xlabel("")
-        if not ax.yaxis.get_tick_params().get("labelleft", True):
+        beside = ax.yaxis.get_tick_params()
+        # A bar of colours has its numbers at the right.
+        if not beside.get("labelleft", True) and not beside.get("labelright", False):
             ax.set_ylabel("")
 
 
@@ -63,12 +66,10 @@ def _add_legend(figure):
         for mark, label in zip(*ax.get_legend_handles_labels(), strict=True):
             marks.setdefault(label, mark)
     if marks:
-        figure.legend(
-            marks.values(),
-            marks.keys(),
-            loc="outside upper center",
-            ncols=LEGEND_COLUMNS,
-        )
+        rows = math.ceil(len(marks) / LEGEND_COLUMNS)
+        columns = math.ceil(len(marks) / rows)  # no row with a single series
+        place = {"loc": "outside upper center", "ncols": columns}
+        figure.legend(marks.values(), marks.keys(), **place)
 
 
 def bytes_of(figure, kind):

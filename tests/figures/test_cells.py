@@ -62,23 +62,23 @@ m,1,1,mful,0,original,0.3
 m,1,1,mful,1,inserted,0.1
 m,1,1,mful,2,original,0.2
 """)
-MASS = table("""model,inserted,layer,mass,low,high
-m,slashes,1,5,4,7
-m,slashes,2,1,0.7,1.5
-m,another,1,3,2,4
+MASS = table("""model,inserted,layer,mass,low,high,n
+m,slashes,1,5,4,7,24
+m,slashes,2,1,0.7,1.5,24
+m,another,1,3,2,4,100
 """)
-DEEP = table("""model,condition,layer,head,lambda
-m,mless,1,1,0.3
-m,mless,1,2,1.1
-m,mless,2,1,
-m,mless,2,2,0.9
+DEEP = table("""model,condition,layer,head,lambda,low,high
+m,mless,1,1,0.3,0.2,0.4
+m,mless,1,2,1.1,1.01,1.2
+m,mless,2,1,,,
+m,mless,2,2,1.01,0.9,1.1
 """)
-STANDS = table("""claim,model,word,lost
-It a,m,contradicted,False
-It a,n,in part,True
-It b,n,supported,False
-It c,n,undecided,False
-It d,m,too few,False
+STANDS = table("""claim,model,word,lost,specific
+It a,m,contradicted,False,
+It a,n,in part,True,True
+It b,n,supported,False,False
+It c,n,undecided,False,
+It d,m,too few,False,
 """)
 
 
@@ -100,9 +100,10 @@ def test_bars_show_the_accuracies_and_those_of_the_paper_are_hatched(draw):
     assert none == papers != mless
     assert hatched.get_hatch()
     assert hatched.get_bbox().bounds == of_conditions[1].get_bbox().bounds
-    # At the end of an interval a number would be read as that end's value.
+    # On an interval or hatching, a number would be hard to read.
     assert texts(bars.texts) == ["63", "66", "44"]
-    assert all(text.get_position()[1] < 10 for text in bars.texts)
+    assert all(text.xy[1] == 0 and text.get_va() == "top" for text in bars.texts)
+    assert all(text.get_position()[1] < 0 for text in bars.texts)
     _, labels = bars.get_legend_handles_labels()
     assert labels == ["none", "slashes", "the paper's numbers"]
     assert texts(bars.get_xticklabels()) == ["m\n(this run)", "n\n(the paper)"]
@@ -143,10 +144,10 @@ def test_panels_with_one_scale_cut_off_no_estimate(draw):
     assert second.get_ylim()[1] >= 63
 
 
-def test_a_map_has_the_ratio_of_each_layer_and_head_and_dots_above_one(draw):
+def test_a_map_has_the_ratio_of_each_head_and_dots_at_intervals_above_one(draw):
     ax, _ = draw("02", "deep = ", network_tables=found("heads_table", gives=DEEP))
     (image,) = ax.collections
-    assert image.get_array().filled(-1).tolist() == [[0.3, 1.1], [-1, 0.9]]
+    assert image.get_array().filled(-1).tolist() == [[0.3, 1.1], [-1, 1.01]]
     assert (image.norm.vmin, image.norm.vmax) == (0.5, 2)
     assert ax.lines[0].get_xydata().tolist() == [[2, 1]]
     assert ax.yaxis_inverted()
@@ -158,15 +159,19 @@ def test_verdicts_have_a_row_per_claim_a_column_per_model_and_a_mark_per_status(
     beginnings = ("SUPPORTED", "figure, axes = figures.grid(len(own)")
     (ax,) = draw("06", *beginnings, own=own, heights=[6], models=["m", "n"])
     sentences = sorted(set(STANDS.claim))
-    for line, row in zip(ax.lines, STANDS.itertuples(), strict=True):
+    *marks, dagger, same = ax.lines
+    for line, row in zip(marks, STANDS.itertuples(), strict=True):
         assert line.get_label() == row.word
         cell = ["mn".index(row.model), sentences.index(row.claim)]
         assert line.get_xydata().tolist() == [cell]
-    looks = {(line.get_marker(), line.get_fillstyle()) for line in ax.lines}
+    looks = {(line.get_marker(), line.get_fillstyle()) for line in marks}
     assert len(looks) == len(STANDS)
     assert not {marker for marker, _ in looks} & set("<>^v1234")
-    (dagger,) = [text for text in ax.texts if text.get_text()]
-    assert (dagger.get_text(), dagger.xy) == ("†", (1, 0))
+    # The legend has every sign that stands beside a verdict.
+    signs = {text.xy: text.get_text() for text in ax.texts if text.get_text()}
+    assert signs == {(1, 0): "†", (1, 1): "="}
+    assert [dagger.get_marker(), same.get_marker()] == ["$†$", "$=$"]
+    assert not {dagger.get_label(), same.get_label()} & set(STANDS.word)
     assert texts(ax.get_xticklabels()) == ["m", "n"]
     assert texts(ax.get_yticklabels()) == ["It a", "It b", "It c", "It d"]
     assert ax.yaxis_inverted()

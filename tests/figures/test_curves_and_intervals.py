@@ -13,42 +13,49 @@ from lib.figures.curves_and_intervals import (
     original_curves,
     shade_inserted,
     token_curves,
+    with_counts,
 )
 from lib.figures.figure_style import (
     COLOURS,
     CONDITION_LOOKS,
     MARKERS,
+    OTHER_COLOURS,
+    OTHER_MARKERS,
     PAPER_COLOURS,
+    WIDE_AND_PALE_LINE,
     grid,
     tell_apart,
 )
 
 
-def looks_of(names):
+def looks_of(names, models=False):
     """Return the colour and marker of each of these names."""
-    looks = tell_apart(names)
+    looks = tell_apart(names, models)
     return [(looks[name]["color"], looks[name]["marker"]) for name in names]
 
 
 @pytest.mark.parametrize(
-    "names",
+    "names, models",
     [
-        [*CONDITION_LOOKS, "mless:25", "mless@end", "mless+arm", "arm:mode=code"],
-        [f"model {number}" for number in range(50)],
+        (["mless:25", "mless@end", "mless+arm", "arm:mode=code", "a", "b"], False),
+        ([f"model {number}" for number in range(50)], True),
     ],
 )
-def test_no_two_series_look_alike(names):
-    assert len(set(looks_of(names))) == len(names)
+def test_no_two_series_look_alike(names, models):
+    names = [*CONDITION_LOOKS, *names]
+    assert len(set(looks_of(names, models))) == len(names)
 
 
-def test_conditions_look_the_same_everywhere_and_models_look_different():
+def test_conditions_look_the_same_everywhere_and_other_series_look_different():
     assert looks_of(["mless"]) == looks_of(["model", "none", "mless"])[2:]
     assert looks_of(["none", "model"])[1:] == looks_of(["model"])
     _, colours, markers = zip(*CONDITION_LOOKS.values(), strict=True)
     assert len(set(colours)) == len(set(markers)) == len(CONDITION_LOOKS)
-    assert not set(colours) & set(COLOURS)
+    # No colour of a model means something else in another figure.
+    every = [*colours, *COLOURS, *OTHER_COLOURS]
+    assert len(set(every)) == len(every)
     # Markers that point in a direction would suggest an increase or decrease.
-    assert not {*markers, *MARKERS} & set("<>^v1234")
+    assert not {*markers, *MARKERS, *OTHER_MARKERS} & set("<>^v1234")
 
 
 @pytest.mark.parametrize("count, columns", [(1, 1), (3, 3), (4, 2), (5, 2)])
@@ -67,10 +74,10 @@ m,1,8,mless,1,inserted,0.1
 m,1,8,mless,2,inserted,0.3
 m,1,8,mless,3,original,0.2
 """)
-ESTIMATES = table("""model,layer,effect,low,high
-a,1,0.5,0.4,0.7
-a,2,1.0,0.7,1.5
-b,1,,,
+ESTIMATES = table("""model,layer,effect,low,high,n
+a,1,0.5,0.4,0.7,9
+a,2,1.0,0.7,1.5,9
+b,1,,,,7
 """)
 
 
@@ -92,6 +99,14 @@ def test_curves_can_have_the_colours_of_the_papers_figure(ax):
     colours = PAPER_COLOURS["fig13"]
     token_curves(ax, HEAD, {"none": "without", "mless": "with"}, colours)
     assert [line.get_color() for line in ax.lines] == [*colours.values()]
+
+
+def test_one_curve_is_wide_and_lies_behind_the_others(ax):
+    token_curves(ax, HEAD, {"none": "without", "mless": "with"}, behind="mless")
+    none, mless = ax.lines
+    assert mless.get_linewidth() == WIDE_AND_PALE_LINE["linewidth"]
+    assert mless.get_linewidth() > none.get_linewidth()
+    assert mless.get_zorder() < none.get_zorder()
 
 
 def test_the_inserted_tokens_are_shaded(ax):
@@ -118,6 +133,13 @@ def test_interval_rows_are_grouped_from_the_top_with_the_series_side_by_side(ax)
     assert of_a[0].get_ydata()[0] < of_b[0].get_ydata()[0] < of_a[0].get_ydata()[1]
     assert texts(ax.get_yticklabels()) == ["1", "2"]
     assert ax.yaxis_inverted()
+    # A band behind every second row shows which estimates belong to it.
+    (band,) = ax.patches
+    low, high = sorted(band.get_bbox().intervaly)
+    first = [series[0].get_ydata()[0] for series in ax.containers]
+    assert low < min(first) < ax.get_yticks()[0] < max(first) < high
+    assert high < of_a[0].get_ydata()[1]
+    assert of_a.lines[0].get_color() == COLOURS[0]
 
 
 def test_estimates_of_different_series_lie_in_the_middle_of_rows_of_their_own(ax):
@@ -126,7 +148,8 @@ def test_estimates_of_different_series_lie_in_the_middle_of_rows_of_their_own(ax
     of_a, of_b = ax.containers
     assert of_a[0].get_ydata().tolist() == ax.get_yticks()[:2].tolist() == [0, 1]
     assert of_b[0].get_ydata().tolist() == [2]
-    assert ax.get_ylim() == (2.4, -0.4)
+    assert ax.get_ylim() == (2.5, -0.5)
+    assert not ax.patches
 
 
 def test_intervals_of_two_lines_lie_beside_each_other(ax):
@@ -136,6 +159,27 @@ def test_intervals_of_two_lines_lie_beside_each_other(ax):
     assert (in_front.get_xdata() < behind.get_xdata()).all()
     shared = (in_front.get_xdata() + behind.get_xdata()) / 2
     assert shared.tolist() == pytest.approx([1, 2])
+    # The series are no models here.
+    assert not {in_front.get_color(), behind.get_color()} & set(COLOURS)
+
+
+def test_a_line_joins_only_estimates_from_the_same_number_of_problems(ax):
+    fewer = ESTIMATES[:2].assign(layer=[2, 3], n=[4, 9])
+    three = pd.concat([ESTIMATES[:1], fewer])
+    interval_lines(ax, three, "layer", "effect", "model")
+    joined, alone = ax.containers
+    assert joined[0].get_xydata().tolist() == [[1, 0.5], [3, 1.0]]
+    assert joined[0].get_linestyle() == "-"
+    assert alone[0].get_xydata().tolist() == [[2, 0.5]]
+    assert alone[0].get_linestyle() == "None"
+    assert alone[0].get_fillstyle() == "none"
+    assert alone.get_label() == "hollow: fewer problems"
+
+
+def test_a_model_has_its_number_of_problems_in_its_name():
+    counted = with_counts(pd.concat([ESTIMATES, ESTIMATES[2:].assign(n=8)]))
+    names = counted.model.unique().tolist()
+    assert names == ["a, n = 9", "b, n = 7 to 8"]
 
 
 def test_interval_rows_of_an_empty_table_are_an_empty_panel(ax):

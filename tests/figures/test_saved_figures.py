@@ -110,6 +110,22 @@ def test_an_axis_without_numbers_has_no_label(run, shown):
     assert [ax.get_xlabel() for ax in axes] == ["layer", "layer"]
 
 
+def test_a_bar_of_colours_has_a_label(run, shown):
+    figure, (ax,) = grid()
+    bar = figure.colorbar(ax.pcolormesh([[1, 2]]), label="λ")
+    saved_figures.keep(run, "fig", figure, CURVE)
+    assert bar.ax.get_ylabel() == "λ"
+
+
+def test_a_long_legend_has_rows_of_equal_length(run, shown):
+    figure, (ax,) = grid()
+    for number in range(6):
+        ax.plot([number], label=number)
+    saved_figures.keep(run, "fig", figure, CURVE)
+    (legend,) = figure.legends
+    assert legend._ncols == 3
+
+
 def test_the_legend_names_each_series_once(run, shown):
     figure, axes = grid(2)
     for ax in axes:
