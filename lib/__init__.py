@@ -40,8 +40,8 @@ in its `__init__`, and CONTRIBUTING.md shows with an example where a change belo
 
 Layers and heads count from 1, except inside the attention function. Shapes use these
 letters: B batch, L requested layers, H heads, K key heads, T tokens, Q the queries of a
-block, R sets of queries, D head width, F MLP width, N problems, or the rows or answers
-of one function.
+block, R groups of querying tokens, D head width, F MLP width, N items (problems, rows
+or answers).
 
 A subpackage imports only from the lines above it:
 
