@@ -52,7 +52,7 @@ _BEFORE_ROLE = (
 )
 # A header, as a line or at its start: "### Problem 2", "**Question:**", "Q: find".
 _HEADER = re.compile(
-    rf"{_BEFORE_ROLE}(?:{_ROLES})[ \t]*(?:[#(]?\d+[ \t)]*(?:[.)]|-[ \t])"
+    rf"{_BEFORE_ROLE}(?:{_ROLES})[ \t]*+(?:[#(]?\d+[ \t)]*(?:[.)]|-[ \t])"
     r"|(?:[#(]?\d+|one|two|three)?[ \t*_#)\]】}]*(?:[:：]|$))",
     re.MULTILINE | re.IGNORECASE,
 )

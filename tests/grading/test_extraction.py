@@ -2,6 +2,7 @@
 out.
 """
 
+import time
 from fractions import Fraction
 
 import pytest
@@ -25,6 +26,30 @@ balanced = st.recursive(
 def test_the_content_of_a_box_is_returned_in_full(content, before):
     text = before.rstrip("\\") + rf" \boxed{{{content}}} and so on."
     assert last_box(text) == content
+
+
+REPEATED = [
+    "Problem",
+    "the ",
+    "# ",
+    "1. ",
+    " ",
+    "(",
+    "\\boxed ",
+    "{",
+    "<think>",
+    "[INST",
+    "第",
+]
+
+
+@pytest.mark.parametrize("repeated", REPEATED)
+def test_a_response_that_repeats_itself_is_read_at_once(repeated):
+    begun = time.process_time()
+    for start in ("", "Problem", "\\boxed"):
+        answer = read_answer(f"$\\boxed{{12}}$\n{start}{repeated * 20_000}x")[0]
+        assert answer is not None
+    assert time.process_time() - begun < 2  # with quadratic time, more than ten
 
 
 # A response, and the content of its last box.
