@@ -145,7 +145,7 @@ x \leq 3 | x <= 3 | x ≤ 3
 \text{8:05 p.m.} | 8{:}05\,\text{p.m.} ≠ \text{4:10 p.m.} | \text{8:05 a.m.}
 3:5 | 3 \text{ to } 5 | \text{3 to 5} | \frac{3}{5} | a:b = 3:5 ≠ 5:3 | 6:10 | 0.6
 2:3:6 ≠ 2:6:3 | 2:3
-35^\circ 20' | 35^{\circ}20^{\prime} ≠ 20^\circ 35' | 35^\circ
+35^\circ 20' | 35^{\circ}20^{\prime} ≠ 20^\circ 35' | 35^\circ | 35^\circ 20
 7.5\% | \text{7.5\%} | 7.5\text{ per cent} ≠ \$7.5
 \$7 ≠ 7\% | 7\text{ cents}
 \$7 | 7\text{ dollars per hour} | 7\text{ per day}
@@ -187,6 +187,8 @@ e^{i\pi/4} | \operatorname{cis}\frac{\pi}{4} | \cos 45^\circ + i\sin 45^\circ �
 u - v ≠ u v | U-V | v-u
 T-t ≠ t-T | T t
 A/a ≠ a/A
+\frac{A}{a+1} | A/(1+a) ≠ A(a+1)
+2pqrs ≠ 3pqrs
 5w+1 ≠ 5W+1
 c,d | d,c ≠ C,D
 4\ln 5 | 4\log_e 5
@@ -209,7 +211,7 @@ x=3 | \text{x = 3} ≠ \text{x = 4}
 (3,15)\cup(15,240) | (3,\,15)\cup(15,\,240) ≠ (3,15240)
 (7,125) | (7,\,125) | \left(7,\, 125\right) ≠ 7125
 \$6.30 | \$6.30. | \$6.3 ≠ \$63.0
-\text{(B)} ≠ (B) \text{ or } (C) | \text{(B) is wrong, so (C)} | (B)(C)
+\text{(B)} ≠ (B) \text{ or } (C) | \text{(B) is wrong} | \text{(B) is wrong, so (C)} | (B)(C)
 """
 
 
