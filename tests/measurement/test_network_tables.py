@@ -20,6 +20,7 @@ from lib.measurement.network_tables import (
     log_changes,
     mass_table,
     select_layers,
+    sinks_table,
     spans_table,
     variation_table,
 )
@@ -84,6 +85,11 @@ def test_heads_and_layers_have_the_mean_over_problems_and_its_interval():
     close(heads["lambda"], [0.65, 1.1])
     ends = interval(slashes[:, 0])
     close(heads.loc[0, ["low", "high"]], [ends.low, ends.high])
+    # Problems of one template are not independent.
+    pairs = ["embedded/a/0", "embedded/a/1", "embedded/b/0", "embedded/b/1"]
+    model = measured({"lambda": lam}, condition=conditions, problem=pairs)
+    ends = interval(slashes[:, 0], pairs)
+    close(heads_table(model).loc[0, ["low", "high"]], [ends.low, ends.high])
 
 
 def test_the_variation_among_inserted_tokens_has_a_row_for_each_insertion_and_head():
@@ -121,6 +127,21 @@ def test_attention_mass_is_in_percent_with_its_three_references():
     close(table.mass, [15, 25, 40, 45])
     assert (table.layer == 1).all()
     assert (table.n == 2).all()
+
+
+def test_sinks_are_heads_whose_mean_share_is_large_in_the_later_layers():
+    mass = np.zeros((1, 1, 4, 6, 2))  # (network, condition, problem, layer, head)
+    mass[..., :4, :] = 0.9  # the layers before FIRST_LATER_LAYER
+    mass[:, :, :, 4, 0] = [0.1, 0.2, 0.3, 0.5]
+    mass[:, :, 3, 5] = NAN  # the last problem was not run through all layers
+    labels = {"condition": ["mless"], "problem": FOUR, "layer": range(1, 7)}
+    table = sinks_table(measured({"mass": mass}, **labels))
+    close(table.mass, [20 / 4])
+    columns = ["model", "condition", "n", "sinks", "heads"]
+    assert table[columns].values.tolist() == [["m", "mless", 3, 0, 4]]
+    mass[0, 0, 0, 5, 1] = 1
+    table = sinks_table(measured({"mass": mass}, **labels))
+    assert table.sinks.tolist() == [1]
 
 
 def test_the_mean_lambda_has_the_same_three_references():

@@ -112,6 +112,19 @@ def test_a_broken_connection_costs_at_most_one_piece(
     assert server.sent_weights <= needed + HEADERS + PIECE
 
 
+def test_a_hub_that_refuses_a_tensor_is_reported_with_its_reason(
+    server, monkeypatch, refused
+):
+    received = hub._bytes
+
+    def gated(*arguments):
+        server.gated[REPO] = 403
+        return received(*arguments)
+
+    monkeypatch.setattr(hub, "_bytes", gated)
+    assert f"{REPO} is gated" in refused(first_three, REPO)
+
+
 def test_a_snapshot_that_lacks_a_shard_is_not_enough_for_first_layers(server, is_exact):
     shards = sorted(snapshot(REPO).glob("*.safetensors"))
     shards[0].unlink()

@@ -90,6 +90,13 @@ def test_an_unknown_norm_is_not_changed(norm):
     assert "forward" not in vars(norm)
 
 
+def test_of_a_model_that_is_partly_on_disk_the_norms_in_memory_are_fused():
+    model = torch.nn.Sequential(LlamaRMSNorm(8), LlamaRMSNorm(8))
+    model[0]._hf_hook = "accelerate reads the weights"
+    fuse_norms(model)
+    assert are_fused(model) == [False, True]
+
+
 def test_norms_are_fused_when_a_model_is_loaded_for_a_gpu(tmp_path, monkeypatch):
     save(FAMILIES["qwen2"](), tmp_path)
     assert not any(are_fused(on_cpu(tmp_path).model))
