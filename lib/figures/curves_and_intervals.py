@@ -86,13 +86,15 @@ def shade_inserted(ax, head, text="slashes", colour="0.9"):
     ax.text(*top, text, ha="center", va="top", transform=data_and_axes)
 
 
-def interval_rows(ax, table, value, group, by, order=()):
+def interval_rows(ax, table, value, group, by, order=(), hollow=None):
     """Draw estimates with horizontal intervals: a row for each value of the column
     `group`, from the top, and a series for each value of the column `by`.
 
     value: the column of the estimates. order: names of series that receive the first
-    styles, so that two panels agree in them. If no row has more than one series, all
-    estimates lie in the middle of their rows; otherwise bands show where rows end.
+    styles, so that two panels agree in them. hollow: a column of booleans, whose name
+    the legend gives; estimates for which it is true have a hollow mark. If no row has
+    more than one series, all estimates lie in the middle of their rows; otherwise bands
+    show where rows end.
     """
     groups = list(dict.fromkeys(table[group]))
     looks = tell_apart([*order, *table[by]], models=by == "model")
@@ -105,6 +107,8 @@ def interval_rows(ax, table, value, group, by, order=()):
         y = rows[group].map(groups.index) + (index - middle) * step
         lengths = intervals(rows, value)
         ax.errorbar(rows[value], y, xerr=lengths, linestyle="none", **looks[name])
+        if hollow is not None and rows[hollow].any():
+            _empty_marks(ax, rows[value], y, rows[hollow], looks[name])
     for row in range(0, len(groups) if shares_rows else 0, 2):
         ax.axhspan(row - 0.5, row + 0.5, **BAND)
     ax.set_yticks(np.arange(len(groups)), groups)
@@ -120,6 +124,14 @@ def with_counts(table):
     fewest, most = (of_model.transform(end).astype(str) for end in ("min", "max"))
     counts = most.where(fewest == most, fewest + " to " + most)
     return table.assign(model=table.model + ", n = " + counts)
+
+
+def _empty_marks(ax, x, y, is_hollow, looks):
+    """Draw hollow marks over those of a series for which the column `is_hollow` is
+    true; the legend has the name of the column.
+    """
+    style = looks | {"label": f"hollow: {is_hollow.name}", "markerfacecolor": "white"}
+    ax.plot(x[is_hollow], y[is_hollow], linestyle="none", zorder=3, **style)
 
 
 def interval_lines(ax, table, x, value, by):

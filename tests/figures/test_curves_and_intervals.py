@@ -152,6 +152,19 @@ def test_estimates_of_different_series_lie_in_the_middle_of_rows_of_their_own(ax
     assert not ax.patches
 
 
+def test_estimates_in_doubt_have_hollow_marks_that_the_legend_explains(ax):
+    marked = ESTIMATES.assign(doubt=[False, True, False])
+    interval_rows(ax, marked, "effect", "layer", "model", hollow="doubt")
+    of_a, _ = ax.containers
+    (hollow,) = [line for line in ax.lines if line.get_markerfacecolor() == "white"]
+    assert hollow.get_xdata().tolist() == [1.0]
+    assert hollow.get_ydata().tolist() == of_a[0].get_ydata()[1:].tolist()
+    assert hollow.get_marker() == of_a[0].get_marker()
+    assert hollow.get_color() == of_a[0].get_color()
+    _, labels = ax.get_legend_handles_labels()
+    assert labels == ["hollow: doubt", "a", "b"]
+
+
 def test_intervals_of_two_lines_lie_beside_each_other(ax):
     both = pd.concat([ESTIMATES[:2], ESTIMATES[:2].assign(model="b")])
     interval_lines(ax, both, "layer", "effect", "model")
