@@ -12,9 +12,11 @@ the claim, such as a pair of conditions.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
+from typing import Annotated, Literal
 
 import pandas as pd
 import xarray as xr
+from pydantic import AfterValidator, PositiveInt
 
 from lib.claims.decision_rule import Untestable
 from lib.errors import InputError
@@ -37,6 +39,19 @@ POSITIVE_CONTROL = ("example", "none")
 MIN_SOLVED_AND_UNSOLVED = 5
 
 
+def _require_window(name: str) -> str:
+    """Return the name of a window unchanged; raise ValueError for an unknown one."""
+    if name not in WINDOWS:
+        raise ValueError(f"unknown window {name!r}: choose from {', '.join(WINDOWS)}")
+    return name
+
+
+# Types of arguments, which `lib.claims.claim` validates when it reads the claims.
+Pairs = Sequence[tuple[str, str]]  # of conditions: treatment, reference
+Window = Annotated[str, AfterValidator(_require_window)]
+Target = Literal["solution", "answer"]
+
+
 def accuracy_unaided(answers: pd.DataFrame, part: str, condition: str) -> xr.DataArray:
     """Return the accuracy under a condition, in %, for plain prompts without
     elicitation.
@@ -53,7 +68,7 @@ def accuracy_unaided(answers: pd.DataFrame, part: str, condition: str) -> xr.Dat
 
 
 def accuracy_differences(
-    answers: pd.DataFrame, part: str, pairs: Sequence[Sequence[str]]
+    answers: pd.DataFrame, part: str, pairs: Pairs
 ) -> xr.DataArray:
     """Return the accuracy under the first condition of each pair minus that under the
     second, in points. An answer cut off by the token limit is graded like any other, so
@@ -64,9 +79,7 @@ def accuracy_differences(
     return _values(_differences(accuracy, pairs), "difference")
 
 
-def _differences(
-    table: pd.DataFrame, pairs: Sequence[Sequence[str]]
-) -> dict[str, pd.Series]:
+def _differences(table: pd.DataFrame, pairs: Pairs) -> dict[str, pd.Series]:
     """Return the first column of each pair minus the second, by name."""
     columns = {}
     for treatment, reference in pairs:
@@ -92,7 +105,7 @@ def largest_gain(answers: pd.DataFrame, part: str) -> xr.DataArray:
 
 
 def sampling_differences(
-    answers: pd.DataFrame, condition: str, k: int, distinct: bool
+    answers: pd.DataFrame, condition: str, k: PositiveInt, distinct: bool
 ) -> xr.DataArray:
     """Return pass@k under a condition minus that under `none`, in points, from the part
     sampling.
@@ -122,7 +135,7 @@ def sampling_differences(
 
 
 def likelihood_differences(
-    scores: pd.DataFrame, target: str, pairs: Sequence[Sequence[str]]
+    scores: pd.DataFrame, target: Target, pairs: Pairs
 ) -> xr.DataArray:
     """Return the log-likelihood under the first condition of each pair minus that under
     the second, in nats per problem.
@@ -137,9 +150,7 @@ def likelihood_differences(
     return _values(_differences(nats, pairs), "mean")
 
 
-def ablation_differences(
-    ablations: pd.DataFrame, pairs: Sequence[Sequence[str]]
-) -> xr.DataArray:
+def ablation_differences(ablations: pd.DataFrame, pairs: Pairs) -> xr.DataArray:
     """Return the log-likelihood of the reference solution under the first condition of
     each pair minus that under the second, in nats per problem.
     """
@@ -149,9 +160,9 @@ def ablation_differences(
 
 def entropy_differences(
     ablations: pd.DataFrame,
-    tokens: str,
-    less: str | None,
-    pairs: Sequence[Sequence[str]],
+    tokens: Window,
+    less: Window | None,
+    pairs: Pairs,
 ) -> xr.DataArray:
     """Return the entropy of the next token under the first condition of each pair minus
     that under the second, in nats per problem.
@@ -174,7 +185,7 @@ def entropy_differences(
 
 
 def _ablation_table(
-    ablations: pd.DataFrame, values: pd.Series, pairs: Sequence[Sequence[str]]
+    ablations: pd.DataFrame, values: pd.Series, pairs: Pairs
 ) -> pd.DataFrame:
     """Return `values`, one per row of `ablations`, as a table with a row per problem
     and a column per condition; raise Untestable if a condition was not scored.
@@ -186,7 +197,7 @@ def _ablation_table(
 
 
 def pass_at_k_differences(
-    draws: pd.DataFrame, k: int, treatment: str, reference: str
+    draws: pd.DataFrame, k: PositiveInt, treatment: str, reference: str
 ) -> xr.DataArray:
     """Return pass@k of the answers sampled under `treatment` minus that under
     `reference`, in points per problem.

@@ -5,6 +5,7 @@ evidence = gather(profile)["gemma-3-270m"]  # the tables about one model, by nam
 values_of(claims[0], evidence)  # the numbers by which the claim is decided
 """
 
+import functools
 import inspect
 import re
 from collections.abc import Callable, Mapping
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import xarray as xr
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
 from lib import paths
 from lib.claims import answer_measures, network_measures
@@ -104,14 +105,8 @@ class Claim(BaseModel):
             raise ValueError(
                 f"unknown measure {self.measure!r}: choose from {', '.join(MEASURES)}"
             )
-        signature = inspect.signature(MEASURES[self.measure])
-        tables, names = _measure_arguments(self.measure)
-        try:
-            signature.bind(*tables, **self.arguments)
-        except TypeError:
-            raise ValueError(
-                f"measure {self.measure} takes {', '.join(names)} in `with`"
-            ) from None
+        arguments = _arguments_model(self.measure)
+        validated(arguments, self.arguments, f"`with` of measure {self.measure}")
         if self.measure == "compared":
             network_measures.check_compared(**self.arguments)
         part = self.arguments.get("part", "main")
@@ -128,11 +123,24 @@ class Claim(BaseModel):
         return self
 
 
-def _measure_arguments(measure: str) -> tuple[list[str], list[str]]:
-    """Return the names of the tables that a measure receives, and of its arguments."""
-    names = list(inspect.signature(MEASURES[measure]).parameters)
-    tables = [name for name in names if name in MISSING_TABLE_REASONS]
-    return tables, [name for name in names if name not in tables]
+@functools.cache
+def _arguments_model(measure: str) -> type[BaseModel]:
+    """Return the pydantic model of the arguments that a measure takes in `with`: its
+    parameters, without those that name tables.
+    """
+    fields: dict[str, Any] = {}
+    for name, parameter in inspect.signature(MEASURES[measure]).parameters.items():
+        if name not in MISSING_TABLE_REASONS:
+            is_required = parameter.default is parameter.empty
+            default = ... if is_required else parameter.default
+            fields[name] = (parameter.annotation, default)
+    return create_model("Arguments", __config__=ConfigDict(extra="forbid"), **fields)
+
+
+def _tables_of(measure: str) -> list[str]:
+    """Return the names of the tables that a measure receives."""
+    names = inspect.signature(MEASURES[measure]).parameters
+    return [name for name in names if name in MISSING_TABLE_REASONS]
 
 
 def _family(model: str) -> str:
@@ -166,7 +174,7 @@ def missing_tables(claim: Claim, evidence: Mapping[str, Any]) -> list[str]:
     """Return the tables that a claim's measure needs and the evidence about a model
     lacks.
     """
-    tables, _ = _measure_arguments(claim.measure)
+    tables = _tables_of(claim.measure)
     return [table for table in tables if table not in evidence]
 
 
@@ -175,9 +183,8 @@ def values_of(claim: Claim, evidence: Mapping[str, Any]) -> xr.DataArray:
 
     evidence: the tables about one model, by name. Raises Untestable if there are none.
     """
-    tables, _ = _measure_arguments(claim.measure)
     for table in missing_tables(claim, evidence):
         raise Untestable(f"the profile {MISSING_TABLE_REASONS[table]}")
-    known = {table: evidence[table] for table in tables}
+    known = {table: evidence[table] for table in _tables_of(claim.measure)}
     values = MEASURES[claim.measure](**known, **claim.arguments)
     return values.transpose("network", "component", "problem")

@@ -9,7 +9,7 @@ the reason. A component is a part of the claim, such as a layer. Most claims use
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -26,6 +26,7 @@ AFFINE_FORMS = {
     "softmax": "a λ per token",
 }
 
+Form = Literal["affine", "line", "softmax", "best"]
 # By dimension: a label, a list of labels, or {"from": label} for it and all later ones.
 Labels = Mapping[str, Any]
 
@@ -112,7 +113,7 @@ def filler_attention(measured: xr.Dataset, condition: str, layer: int) -> xr.Dat
     )
 
 
-def affine_fit(measured: xr.Dataset, form: str) -> xr.DataArray:
+def affine_fit(measured: xr.Dataset, form: Form) -> xr.DataArray:
     """Return R² of the affine map in layer 1 (Eq. 2 of the paper), averaged over heads.
 
     form: a key of AFFINE_FORMS, or "best" for the form with the highest mean R² over

@@ -17,6 +17,8 @@ from lib.statistics.proportions import clopper_pearson
 
 ENTRY = read_yaml(paths.DATA / "claims.yaml")["claims"][0]
 LOST_PART = {"part": "lost", "pairs": [["mless", "none"]]}
+LONE_CONDITION = {"part": "main", "pairs": [["mless"]]}
+UNKNOWN_WINDOW = {"tokens": "1-8", "less": None, "pairs": [["mless", "none"]]}
 IN_LAYER_2 = {"of": ["irregularity"], "less": {"layer": 1}, "each": "layer"}
 IN_LAYER_2 |= {"at": {"condition": "mless", "layer": [2]}}
 WITHOUT_ID = {name: value for name, value in ENTRY.items() if name != "id"}
@@ -34,8 +36,20 @@ WITHOUT_ID = {name: value for name, value in ENTRY.items() if name != "id"}
             "claim dilution: unknown part 'lost': choose from main, fillers",
         ),
         (
+            [ENTRY | {"measure": "accuracy_differences", "with": LONE_CONDITION}],
+            r"measure accuracy_differences: pairs \(item 1\) \(item 2\): missing field",
+        ),
+        (
+            [ENTRY | {"measure": "entropy_differences", "with": UNKNOWN_WINDOW}],
+            "measure entropy_differences: tokens: unknown window '1-8': choose from 1,",
+        ),
+        (
+            [ENTRY | {"measure": "affine_fit", "with": {"form": "curve"}}],
+            "measure affine_fit: form: must be 'affine', 'line', 'softmax' or 'best'",
+        ),
+        (
             [ENTRY | {"with": {"layer": 1}}],
-            "measure compared takes of, at, less, over, each, times in `with`",
+            "`with` of measure compared: of: missing field; at: missing field; layer: ",
         ),
         (
             [ENTRY | {"with": {"of": ["lamda"], "at": {"layer": 1}}}],
