@@ -100,6 +100,9 @@ def test_an_accuracy_claim_has_tangos_interval_and_the_papers_gains_sample_size(
     assert judged.needed == sample_size_for_power(2.3, deviation)
     stranger = verdict_on("accuracy-mless", evidence, model="SmolLM2-135M-Instruct")
     assert (stranger.paper, stranger.needed) == (None, None)
+    # If the true gain is the bound, no number of problems excludes it.
+    bound = verdict_on("accuracy-mless", evidence, "Qwen2.5-Math-7B", range=(2.3, None))
+    assert (bound.verdict, bound.paper, bound.needed) == ("undecided", 2.3, None)
 
 
 @pytest.mark.parametrize("n", [ENOUGH - 1, ENOUGH])
