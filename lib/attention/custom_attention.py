@@ -115,7 +115,10 @@ def _attend(
     """Return the outputs (B, T, H, D) of a layer's heads, and no weights, as
     transformers requires.
 
-    Raises StopForward after the last layer that is recorded.
+    The model's mask is ignored: tokens attend to all earlier ones or to a window of
+    them, and padding on the right changes no other token. Raises InputError for an
+    argument that this attention does not support, and StopForward after the last layer
+    that is recorded.
     """
     _refuse_unknown(module, others)
     recording, view, step = _active.get()

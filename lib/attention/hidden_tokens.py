@@ -34,7 +34,8 @@ class Hiding:
         """Set the elements of a block (B, H, Q, keys) at which later tokens attend to
         hidden ones to `value`, if the layer is one of `layers[how]`.
 
-        start, first: positions of the block's first query and of its first key.
+        how: "hidden" for scores, "silent" for weights. layer: counted from zero. start,
+        first: positions of the block's first query and of its first key.
         """
         if layer not in self.layers[how]:
             return
