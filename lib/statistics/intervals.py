@@ -31,7 +31,7 @@ ALPHA = 0.05  # two-sided: half for each bound
 ENOUGH = 20
 POINTS = 100  # shares are in percent, and differences in percentage points
 LOWEST = {"share": 0, "difference": -POINTS}  # the minimum; the maximum is POINTS
-KINDS = ("mean", *LOWEST, "largest")
+VALUE_KINDS = ("mean", *LOWEST, "largest")
 RESAMPLES = 10_000
 SIGNS_AT_ONCE = 1 << 22  # random signs in memory at once: 32 MiB
 Z_ALPHA = NormalDist().inv_cdf(0.975)  # two-sided test at 5 %
@@ -98,8 +98,10 @@ class ClusteredMean:
             raise ValueError(
                 f"expected finite values of shape (N,) or (N, K), not {values.shape}"
             )
-        if kind not in KINDS:
-            raise ValueError(f"unknown kind {kind!r}: choose from {', '.join(KINDS)}")
+        if kind not in VALUE_KINDS:
+            raise ValueError(
+                f"unknown kind {kind!r}: choose from {', '.join(VALUE_KINDS)}"
+            )
         independent = np.arange(len(values))
         self.values = values
         self.kind = kind
