@@ -1,7 +1,8 @@
 """Notebook 00_try_it in JupyterLab, in a real Chromium: typed text is drawn after a
-pause.
+pause, and a saved notebook has the picture.
 """
 
+import json
 import os
 import shutil
 import socket
@@ -18,13 +19,14 @@ from selenium.webdriver.support.ui import WebDriverWait
 from lib import paths
 
 PATIENCE = 180  # seconds, for a kernel and the demo model on a busy machine
-PICTURE = ".widget-output img"
+STORED = "return document.querySelector('.jp-RenderedImage img')"
+PICTURE = ".jp-OutputArea:has(.widget-textarea) .jp-RenderedImage img"
 # Each drawing is a new image; between two drawings there is none.
 SOURCE = f"return document.querySelector('{PICTURE}')?.src"
 # Returns the bytes of the displayed picture.
-BYTES = """
+BYTES = f"""
     const done = arguments[arguments.length - 1];
-    fetch(document.querySelector('.widget-output img').src)
+    fetch(document.querySelector('{PICTURE}').src)
         .then(picture => picture.text())
         .then(done);
 """
@@ -90,18 +92,16 @@ def lab(address):
         " jupyterapp.shell.currentWidget?.context?.sessionContext?.session?.kernel)"
     )
     WebDriverWait(page, PATIENCE).until(lambda page: page.execute_script(ready))
-    assert page.find_elements(By.CSS_SELECTOR, ".jp-RenderedImage img"), (
-        "the stored picture is there before any run"
-    )
+    # The stored picture is there before any run.
+    WebDriverWait(page, PATIENCE).until(lambda page: page.execute_script(STORED))
     page.execute_script("void jupyterapp.commands.execute('notebook:run-all-cells')")
     idle = (
         "return"
         " jupyterapp.shell.currentWidget.context.sessionContext.session.kernel.status"
         " === 'idle'"
     )
-    drawn = f"return !!document.querySelector('{PICTURE}')"
     WebDriverWait(page, PATIENCE).until(
-        lambda page: page.execute_script(drawn) and page.execute_script(idle)
+        lambda page: page.execute_script(SOURCE) and page.execute_script(idle)
     )
     yield page
     page.quit()
@@ -121,3 +121,18 @@ def test_a_letter_is_drawn_after_a_pause(lab):
         )
         pictures.append(lab.execute_async_script(BYTES))
     assert len(set(pictures)) == len(pictures)
+
+
+def test_a_saved_notebook_has_the_picture_that_was_drawn_last(lab, address):
+    shown = lab.execute_script(SOURCE)
+    lab.execute_script("void jupyterapp.commands.execute('docmanager:save')")
+    WebDriverWait(lab, PATIENCE).until(lambda page: shown in saved_pictures(address))
+
+
+def saved_pictures(address: str) -> list[str]:
+    """Return the pictures of the notebook on the disk, as a page's sources."""
+    with urllib.request.urlopen(f"{address}/api/contents/00_try_it.ipynb") as answer:
+        cells = json.load(answer)["content"]["cells"]
+    outputs = [output for cell in cells for output in cell.get("outputs", ())]
+    pngs = [output.get("data", {}).get("image/png", "") for output in outputs]
+    return [f"data:image/png;base64,{png.strip()}" for png in pngs]

@@ -17,7 +17,14 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from IPython.core.getipython import get_ipython
-from IPython.display import HTML, Image, display
+from IPython.display import (
+    HTML,
+    DisplayHandle,
+    DisplayObject,
+    Image,
+    Pretty,
+    display,
+)
 
 from lib.errors import InputError, validated
 from lib.figures.saved_figures import bytes_of
@@ -50,7 +57,8 @@ def show_prompt(
     length: of the filler, in tokens. position: one of POSITIONS. Typed text is drawn
     after a pause, so that a slow machine draws words and not letters. Raises InputError
     for an invalid length or position, and without fields for any prompt that cannot be
-    drawn; with fields, the message is shown.
+    drawn; with fields, the message is shown. Prompt and picture are outputs of the cell
+    and no widgets, so that a saved notebook has them.
     """
     validated(Filler, {"length": length, "position": position}, "filler")
     if not accepts_input():
@@ -65,25 +73,28 @@ def show_prompt(
         "layer": ipywidgets.IntSlider(1, 1, len(_layers(loaded))),
         "head": ipywidgets.IntSlider(1, 1, loaded.heads),
     }
-    output = ipywidgets.Output()
 
-    def draw() -> None:
+    def drawn() -> tuple[DisplayObject, DisplayObject]:
         values: dict[str, Any] = {name: field.value for name, field in fields.items()}
-        with output.hold_sync():
-            output.outputs = ()
-            try:
-                for drawn in draw_prompt(loaded, **values):
-                    output.append_display_data(drawn)
-            except InputError as error:
-                output.append_stdout(f"error: {error}")
+        try:
+            return draw_prompt(loaded, **values)
+        except InputError as error:
+            return Pretty(f"error: {error}"), Pretty("")
 
-    draw()
-    redraw = _after_a_pause(draw)
+    display(ipywidgets.VBox(list(fields.values())))
+    handles = DisplayHandle(), DisplayHandle()
+    for handle, output in zip(handles, drawn(), strict=True):
+        handle.display(output)
+
+    def draw_again() -> None:
+        for handle, output in zip(handles, drawn(), strict=True):
+            handle.update(output)
+
+    redraw = _after_a_pause(draw_again)
     for name, field in fields.items():
         field.description = name
         field.layout = ipywidgets.Layout(width=FIELD_WIDTH, max_width="100%")
         field.observe(redraw, "value")
-    display(ipywidgets.VBox([*fields.values(), output]))
 
 
 def _after_a_pause(call: Callable[[], None]) -> Callable[[object], None]:

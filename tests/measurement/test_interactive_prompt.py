@@ -5,7 +5,6 @@ can type, and one line for a mistake.
 import asyncio
 import copy
 import inspect
-from base64 import b64encode
 from dataclasses import replace
 from unittest.mock import Mock
 
@@ -72,13 +71,23 @@ def test_any_text_can_be_drawn_as_filler(loaded, filler):
 
 @pytest.fixture
 def shown(monkeypatch):
-    """The list of displayed objects, as if a person could type."""
-    displayed = []
+    """The cell's outputs, as if a person could type."""
+    outputs = []
+
+    class Handle:
+        def display(self, output):
+            self.number = len(outputs)
+            outputs.append(output)
+
+        def update(self, output):
+            outputs[self.number] = output
+
     monkeypatch.setattr(
-        interactive_prompt, "display", lambda *given: displayed.extend(given)
+        interactive_prompt, "display", lambda *given: outputs.extend(given)
     )
+    monkeypatch.setattr(interactive_prompt, "DisplayHandle", Handle)
     monkeypatch.setattr(interactive_prompt, "accepts_input", lambda: True)
-    return displayed
+    return outputs
 
 
 def test_curves_show_the_chosen_head_without_and_with_the_filler(loaded, monkeypatch):
@@ -98,26 +107,25 @@ def test_curves_show_the_chosen_head_without_and_with_the_filler(loaded, monkeyp
 
 def test_controls_redraw_what_is_typed_and_report_mistakes(loaded, shown):
     interactive_prompt.show_prompt(loaded, PROBLEM, "/", 9)
-    (widget,) = shown
-    _, filler, length, position, layer, head, output = widget.children
+    _, filler, length, position, layer, head = shown[0].children
     assert (layer.max, head.max) == (3, 2)
-    pictures = [picture_in(output)]
+    pictures = [picture_in(shown)]
     typed = {filler: "he", length: 12, position: "end", layer: 2, head: 2}
     for control, value in typed.items():
         with_a_pause(control, value)
-        pictures.append(picture_in(output))
+        pictures.append(picture_in(shown))
     assert len(set(pictures)) == 1 + len(typed)
     with_a_pause(filler, "")
-    (said,) = output.outputs
-    assert said["text"].startswith("error: the filler is empty")
+    _, said, instead_of_picture = shown
+    assert said.data.startswith("error: the filler is empty")
+    assert instead_of_picture.data == ""
 
 
 def test_a_long_filler_is_drawn_as_it_is_and_invalid_settings_are_refused(
     loaded, shown, refused
 ):
     interactive_prompt.show_prompt(loaded, PROBLEM, "/", 230)
-    (widget,) = shown
-    assert widget.children[2].value == 230
+    assert shown[0].children[2].value == 230
     for settings in ({"length": 0}, {"position": "middle"}):
         message = refused(
             interactive_prompt.show_prompt, loaded, PROBLEM, "/", **settings
@@ -125,9 +133,9 @@ def test_a_long_filler_is_drawn_as_it_is_and_invalid_settings_are_refused(
         assert message.startswith(f"filler: {next(iter(settings))}: must be ")
 
 
-def picture_in(output):
-    _, picture = output.outputs
-    return picture["data"]["image/png"]
+def picture_in(shown):
+    _, _, picture = shown
+    return picture.data
 
 
 def with_a_pause(control, *values):
@@ -147,8 +155,7 @@ def with_a_pause(control, *values):
 def test_letters_that_are_typed_quickly_are_drawn_once(loaded, shown, monkeypatch):
     monkeypatch.setattr(interactive_prompt, "PAUSE", 0.2)
     interactive_prompt.show_prompt(loaded, PROBLEM, "/", 9)
-    (widget,) = shown
-    _, filler, *_, output = widget.children
+    _, filler, *_ = shown[0].children
     drawing = Mock(wraps=interactive_prompt.draw_prompt)
     monkeypatch.setattr(interactive_prompt, "draw_prompt", drawing)
     with_a_pause(filler, "t", "th", "the", "the ", "the t")
@@ -156,7 +163,7 @@ def test_letters_that_are_typed_quickly_are_drawn_once(loaded, shown, monkeypatc
     with_a_pause(filler, "the")
     assert drawing.call_count == 2
     expected = interactive_prompt.draw_prompt(loaded, PROBLEM, "the", 9, "between")[1]
-    assert picture_in(output) == b64encode(expected.data).decode()
+    assert picture_in(shown) == expected.data
 
 
 def test_a_cell_accepts_input_if_it_may_ask_for_it():
