@@ -247,7 +247,8 @@ def main(arguments: list[str] | None = None) -> int:
         options = vars(parser().parse_args(typed or ["--help"]))
         run = options["run"]
         run(*arguments_of(run, options))
-        sys.stdout.flush()
+        if sys.stdout:  # None if it was closed by >&-
+            sys.stdout.flush()
         return 0
     except KeyboardInterrupt:
         # Before anything else, because a second Ctrl-C may follow at once.
