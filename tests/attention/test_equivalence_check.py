@@ -74,6 +74,16 @@ def test_chunked_masks_and_weights_that_give_nan_are_refused(llama, monkeypatch)
         check_attention(llama)
 
 
+def test_a_single_token_that_overflows_in_the_last_layer_is_refused(llama):
+    def overflow(module, inputs, output):
+        output[:, -1] = torch.inf
+
+    # Behind all attention, which would spread it to the other tokens.
+    llama.model.layers[-1].mlp.register_forward_hook(overflow)
+    with pytest.raises(InputError, match="give NaN or infinity"):
+        check_attention(llama)
+
+
 OFF = r"the output of layer \d differs by [\d.e+]+ % from the model's own attention"
 UNSEEN = r"layers \[1, 2, 3\] have an unknown sliding window"
 
