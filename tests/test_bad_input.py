@@ -244,7 +244,7 @@ WITHOUT = (
 NOT_HERE = "error: {} is not installed here: run `make install` once"
 GRADE, FULL = "-m lib grade many.jsonl", "error: the output: No space left"
 ENDS = [(f"{GRADE} | head -1", 141, ""), (f"{GRADE} > /dev/full", 2, FULL)]
-ENDS += [(f"{GRADE} >&-", 0, "0.0 [0.0, ")]  # its summary is on stderr
+ENDS += [(f"{GRADE} >&-", 0, "0.000 [0.000, ")]  # its summary is on stderr
 ENDS += [
     (WITHOUT.format(name), code, NOT_HERE.format(name))
     for name, code in (("pydantic", 1), ("jinja2", 2))
