@@ -157,7 +157,7 @@ def test_verdicts_have_a_row_per_claim_a_column_per_model_and_a_mark_per_status(
     kept = ["id", "reading", "effect", "low", "high", "unit", "n"]
     own = {"Title": STANDS.reindex(columns=[*STANDS, *kept])}
     beginnings = ("SUPPORTED", "figure, axes = figures.grid(len(own)")
-    (ax,) = draw("06", *beginnings, own=own, heights=[6], models=["m", "n"])
+    (ax,) = draw("06", *beginnings, own=own, counts=[4], models=["m", "n"])
     sentences = sorted(set(STANDS.claim))
     *marks, dagger, same = ax.lines
     for line, row in zip(marks, STANDS.itertuples(), strict=True):
