@@ -62,10 +62,13 @@ def installed(
     """Apply ARM to the MLP activations of a decoder layer (counted from 1) until the
     block ends.
 
-    settings: the fields of `Arm`. A forward hook changes the output of `act_fn`, so no
-    modeling code is replaced. The attention_mask of a forward pass tells which tokens
-    are padding. Raises InputError for settings out of range, and for a layer or an MLP
-    that ARM does not support.
+    settings: the fields of `Arm`. In its default mode, text, only the activations of
+    the prompt change, and not those of generated tokens. The block receives the
+    `Installed`, whose random generators can be replaced.
+
+    A forward hook changes the output of `act_fn`, so no modeling code is replaced. The
+    attention_mask of a forward pass tells which tokens are padding. Raises InputError
+    for settings out of range, and for a layer or an MLP that ARM does not support.
     """
     checked = validated(Arm, {"layer": layer, **settings}, "ARM's settings")
     arm = Installed(checked, seed)

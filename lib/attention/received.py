@@ -20,16 +20,17 @@ from lib.errors import InputError
 
 @dataclass(frozen=True)
 class Observation:
-    """The results of one forward pass, by layer in the requested order.
+    """The results of one forward pass over B prompts of T tokens, for L layers in the
+    requested order.
 
-    `values` and `outputs` are empty unless they were requested.
+    received: (B, L, H, R, T) float32, by each of R sets of queries; NaN where it is
+    undefined. values: a tensor (B, K, T, D) for each layer, of K key heads, which serve
+    H / K heads each. outputs: a tensor (B, T, H, D) for each layer, the heads' outputs
+    before the output projection. Both lists are empty unless they were requested.
     """
 
-    # (B, L, H, R, T) float32, NaN where undefined; R sets of queries
     received: torch.Tensor
-    # L times (B, K, T, D): K key heads, each serving H / K heads
     values: list[torch.Tensor]
-    # L times (B, T, H, D): the heads' outputs before the output projection
     outputs: list[torch.Tensor]
 
 
@@ -39,8 +40,12 @@ def received_attention(
     layers: Sequence[int] | None = None,
     lengths: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Return the attention that each token receives, float32 (B, L, H, T); NaN for the
-    last token of a row and for padding.
+    """Return the attention that each token receives: the mean weight, from 0 to 1, that
+    all later tokens give to it.
+
+    The result is float32 (B, L, H, T): B prompts, L layers, H heads and T tokens. It is
+    NaN for the last token of a row and for padding. A token's attention to itself does
+    not count.
 
     input_ids: (B, T) padded on the right (which is exact for a causal model), or (T,).
     layers: counted from 1; None: all. lengths: (B,) tokens of each row without padding;

@@ -276,10 +276,11 @@ def parts_of_profile(profile: Profile) -> dict[str, Part]:
 
 
 def answers(profile: Profile, part: str = "main") -> pd.DataFrame:
-    """Return the answers of a part, stored or generated now, as a table of
-    `lib.evaluation.row_fields.frame`. It is empty if the profile lacks the part.
+    """Return the answers of a part, as a table of `lib.evaluation.row_fields.frame`.
+    Answers that are not stored are generated first, which can take hours.
 
-    Raises InputError for rows that were made with other settings.
+    part: one of `profile.parts`; without it the table is empty. Raises InputError for
+    rows that were made with other settings.
     """
     if part not in profile.parts:
         return frame([], part)
@@ -287,10 +288,11 @@ def answers(profile: Profile, part: str = "main") -> pd.DataFrame:
 
 
 def scores(profile: Profile, part: str = "likelihood") -> pd.DataFrame:
-    """Return the scores of a part, likelihood or ablations, stored or computed now, in
-    a row per text. The table is empty if the profile lacks the part.
+    """Return the log-likelihoods of a part, likelihood or ablations, in a row per text.
+    Those that are not stored are computed first, which can take hours.
 
-    Raises InputError for rows that were made with other settings.
+    The table is empty if the profile lacks the part. Raises InputError for rows that
+    were made with other settings.
     """
     if part not in profile.parts:
         return pd.DataFrame(columns=SCORE_FIELDS)
@@ -298,8 +300,9 @@ def scores(profile: Profile, part: str = "likelihood") -> pd.DataFrame:
 
 
 def draws(profile: Profile) -> pd.DataFrame | None:
-    """Return the sampled answers, stored or generated now, with their log-likelihood
-    under each condition (`lib.evaluation.weighted_pass_rates.scored_draws`).
+    """Return the sampled answers with their log-likelihood under each condition
+    (`lib.evaluation.weighted_pass_rates.scored_draws`). What is not stored is sampled
+    and scored first, which can take hours.
 
     None if the profile has no section pass_rates.
     """

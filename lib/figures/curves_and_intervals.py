@@ -90,7 +90,8 @@ def interval_rows(ax, table, value, group, by, order=(), hollow=None):
     """Draw estimates with horizontal intervals: a row for each value of the column
     `group`, from the top, and a series for each value of the column `by`.
 
-    value: the column of the estimates. order: names of series that receive the first
+    value: the column of the estimates, which the columns of their lower and upper
+    bounds follow. order: names of series that receive the first
     styles, so that two panels agree in them. hollow: a column of booleans, whose name
     the legend gives; estimates for which it is true have a hollow mark. If no row has
     more than one series, all estimates lie in the middle of their rows; otherwise bands
@@ -138,7 +139,8 @@ def interval_lines(ax, table, x, value, by):
     """Draw estimates with vertical intervals as lines along the column `x`: a series
     for each value of the column `by`, the first one in front.
 
-    x: integers. The series are shifted a little to each side, so that no interval hides
+    x: integers. The columns of the lower and upper bounds follow the column `value`.
+    The series are shifted a little to each side, so that no interval hides
     another. A line joins estimates from the same number `n` of problems; those from
     fewer are hollow and not joined.
     """

@@ -106,9 +106,9 @@ def load(
     spec: a model, as in `lib.models.name_resolution`. layers: load only the embedding
     and so many first decoder layers, without output head; None: all. device: auto is
     CUDA if there is a GPU. dtype: auto is float32 on CPU and bfloat16 on CUDA. seed:
-    random weights, as the architecture initialises them before training, without output
-    head; None: the trained weights. offload: weights beyond half of the free memory
-    stay on disk.
+    for an untrained network, whose random weights are those with which the architecture
+    is initialised, without output head; None: the trained weights. offload: weights
+    beyond half of the free memory stay on disk.
 
     Raises InputError for an unknown spec; for missing, damaged or pickled weights; for
     weights that do not fit the config; for more layers than the model has; for a

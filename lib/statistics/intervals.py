@@ -58,6 +58,7 @@ def interval(
     """Return the mean of values (N,), one for each problem, with its confidence
     interval at the level 1 - alpha.
 
+    Values of the kinds share (0 or 100) and difference (-100, 0 or 100) are in percent.
     `ClusteredMean` describes the other arguments, and computes intervals at several
     levels.
     """

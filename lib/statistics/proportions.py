@@ -23,7 +23,7 @@ def tango_interval(
     only_a: int, only_b: int, n: int, alpha: float = 0.05
 ) -> tuple[float, float]:
     """Return Tango's score interval of the proportion that b solves minus the
-    proportion that a solves, at the level 1 - alpha.
+    proportion that a solves, at the level 1 - alpha; both bounds are from -1 to 1.
 
     only_a, only_b: the numbers of problems, out of n, that only a or only b solved. The
     interval contains all differences that the score test does not reject (Tango 1998,
