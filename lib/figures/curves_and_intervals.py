@@ -140,9 +140,9 @@ def interval_lines(ax, table, x, value, by):
     for each value of the column `by`, the first one in front.
 
     x: integers. The columns of the lower and upper bounds follow the column `value`.
-    The series are shifted a little to each side, so that no interval hides
-    another. A line joins estimates from the same number `n` of problems; those from
-    fewer are hollow and not joined.
+    The series are shifted a little to each side, so that no interval hides another. A
+    line joins estimates from the same number `n` of problems; those from fewer are
+    hollow and not joined.
     """
     looks = tell_apart(table[by])
     series = split(table, by)
