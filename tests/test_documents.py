@@ -2,8 +2,6 @@
 and a stored number that no longer supports its sentence is an error.
 """
 
-import ast
-import json
 import re
 import shlex
 import shutil
@@ -27,44 +25,6 @@ TEXTS = {path.name: path.read_text(encoding="utf-8") for path in DOCUMENTS}
 CODE = re.compile(r"```(\w+)\n(.*?)```", re.S)
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)[^)]*\)")
 
-MOST_WORDS = 700  # of README's prose
-MOST_WORDS_OF_A_SENTENCE = 25
-LEAST_WORDS_WITHOUT_A_VERB = 5
-MOST_NUMBERS_OF_A_SENTENCE = 4
-NO_PROSE = re.compile(r"```.*?```|^[|#!].*?$", re.S | re.M)
-LINKED = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
-# A lead-in in bold states a finding or names a part.
-LIST_ITEM = re.compile(r"^(?:- |\d\. )(?:\*\*[^*]*\.\*\*)?|^\*\*[^*]*\.\*\*", re.M)
-ABBREVIATION = re.compile(r"\b(Figs?|Sec|Eq|al)\.")
-SENTENCE_END = re.compile(r"(?<=[.?!:;])\*{0,2}\s+|\n\s*\n|\n(?=- )")
-VERB = re.compile(
-    r"\b(is|are|was|were|has|have|measured|do|does|did|can|may|would|must|should|will|came|comes|"
-    r"explains?|simulate|names?|shows?|says?|sees?|run)\b"
-)
-# Numbers that are part of a name, such as layer 1, and the interval's level.
-NAME = re.compile(
-    r"\b(?:layers?|heads?|Figs?|Tables?|Sec|Eq|notebooks?)\.? \d+"
-    r"(?:(?:,| to| and|,? or) \d+)*|\b55\b|95 %|80 % power|\d{4}\.\d{5}"
-)
-INTERVAL = re.compile(r"\[[^\]]*\d[^\]]*\]")
-NUMBER = re.compile(r"(?<![\w./-])[+-]?\d[\d.,]*(?![\w/])")
-# Words that this project once used instead of the field's: "certain" for significant,
-# "holds 0" for includes zero, and so on.
-NOT_THE_FIELDS_WORDS = re.compile(
-    r"\b(certain(ly)?|surely|do(es)? not stand|hold(s|ing)? 0|lea(ves?|ving) out 0|"
-    r"divided (problems|ones)|answers? at once|asked (for )?at once|single answers?|"
-    r"(is|are) (not )?told|worked solutions?|numbers run over|(has|have) use for|"
-    r"ow(es?|ing)|bears?|the house|floors|strangers?|held against|nats of|anew|"
-    r"evenly spread|at work)\b",
-    re.I,
-)
-# The same words in docstrings and messages of lib, without those that code may use.
-NOT_CODES_WORDS = re.compile(
-    r"\b(told|stands?|beside|anew|worked solutions?|divided problems|answers? at once|"
-    r"single answers?|held against|evenly spread|numbers run over|has use for|bears?|"
-    r"strangers?|asked for)\b",
-    re.I,
-)
 PRINTED = """@page { size: A4; margin: 14mm }
 body { font: 9pt/1.25 serif } table { font-size: 8pt } img { max-height: 60mm }
 h1 { font-size: 14pt } h1, h2, p, ul, table { margin: 0 0 1.5mm }"""
@@ -144,91 +104,6 @@ def test_a_missing_table_is_named_with_the_command_that_writes_it(path, command)
         stored.csv(path)
 
 
-def prose(text):
-    return LINKED.sub(r"\1", NO_PROSE.sub("\n\n", text))
-
-
-def sentences(text):
-    plain = ABBREVIATION.sub(r"\1", LIST_ITEM.sub("- ", prose(text)))
-    split = (" ".join(part.split()) for part in SENTENCE_END.split(plain))
-    return [sentence for sentence in split if sentence.strip("- ")]
-
-
-def numbers(sentence):
-    """Return how many numbers a sentence has; an interval counts as one more."""
-    return len(INTERVAL.findall(sentence)) + len(
-        NUMBER.findall(NAME.sub("", INTERVAL.sub("", sentence)))
-    )
-
-
-def is_a_fragment(sentence):
-    few = len(sentence.split()) < LEAST_WORDS_WITHOUT_A_VERB
-    return few and sentence[-1] in ".?!" and not VERB.search(sentence)
-
-
-def in_notebook(path):
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    written = [cell["source"] for cell in cells if cell["cell_type"] == "markdown"]
-    return "\n\n".join("".join(source) for source in written)
-
-
-NOTEBOOKS = {
-    path.name: in_notebook(path) for path in sorted(paths.NOTEBOOKS.glob("0*.ipynb"))
-}
-DOCUMENTS_READ = ("README.md", "report.md", "findings.md", "weighted_pass_rates.md")
-READ_ALOUD = {name: TEXTS[name] for name in DOCUMENTS_READ}
-READ_ALOUD |= NOTEBOOKS
-
-
-@pytest.mark.parametrize("name", READ_ALOUD)
-def test_sentences_are_neither_long_nor_fragments(name):
-    read = sentences(READ_ALOUD[name])
-    assert not [
-        sentence
-        for sentence in read
-        if len(sentence.split()) > MOST_WORDS_OF_A_SENTENCE
-    ]
-    assert not [sentence for sentence in read if is_a_fragment(sentence)]
-
-
-@pytest.mark.parametrize("name", sorted(READ_ALOUD.keys() - {"findings.md"}))
-def test_no_sentence_has_too_many_numbers(name):
-    assert not [
-        sentence
-        for sentence in sentences(READ_ALOUD[name])
-        if numbers(sentence) > MOST_NUMBERS_OF_A_SENTENCE
-    ]
-
-
-@pytest.mark.parametrize("name", [*sorted(TEXTS), *NOTEBOOKS])
-def test_documents_use_the_fields_words(name):
-    text = (TEXTS | NOTEBOOKS)[name]
-    assert not [found.group() for found in NOT_THE_FIELDS_WORDS.finditer(prose(text))]
-
-
-def test_docstrings_and_messages_use_the_fields_words():
-    found = {}
-    for path in sorted((paths.ROOT / "lib").rglob("*.py")):
-        nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        texts = [node.value for node in nodes if isinstance(node, ast.Constant)]
-        text = "\n".join(text for text in texts if isinstance(text, str))
-        if words := NOT_CODES_WORDS.findall(text):
-            found[path.name] = words
-    assert not found
-
-
-def test_the_checks_of_sentences_find_fragments_numbers_and_words():
-    examples = (
-        "Counted, both agree. Cut were 10 of 20, 30 of 40 and 50. It is 1.2 [0.9, 1.5]."
-    )
-    first, second, third = sentences(examples)
-    assert is_a_fragment(first)
-    assert numbers(second) == 5
-    assert numbers(third) == 2
-    assert NOT_THE_FIELDS_WORDS.search("The interval holds 0.")
-    assert NOT_CODES_WORDS.search("It is made anew beside the others.")
-
-
 def test_the_codecheck_names_every_stored_figure_with_the_notebook_that_draws_it():
     listed = read_yaml(paths.ROOT / "codecheck.yml")["manifest"]
     files = {entry["file"] for entry in listed}
@@ -243,10 +118,6 @@ def test_the_codecheck_names_every_stored_figure_with_the_notebook_that_draws_it
         source = (paths.ROOT / notebook).read_text(encoding="utf-8")
         figure = name.removesuffix(".png")
         assert re.search(rf'figures\.keep\(\w+, \\"{figure}\\"', source)
-
-
-def test_the_readme_is_short():
-    assert len(prose(TEXTS["README.md"]).split()) <= MOST_WORDS
 
 
 @pytest.mark.skipif(not CHROMIUM, reason="no Chromium: apt-get install chromium")
