@@ -30,7 +30,7 @@ from lib.prompts.conditions import Condition
 from lib.prompts.fillers import Filler
 from lib.prompts.problem_schema import Problem
 from lib.prompts.problem_sets import solved_problems
-from lib.prompts.rendering import format_for
+from lib.prompts.rendering import format_for, is_chat
 
 # The text that precedes the gold answer; it is not scored itself.
 BEFORE_ANSWER = "The final answer is $\\boxed{"
@@ -93,7 +93,7 @@ def texts_wanted(
     Solutions are scored under settings.conditions, answers under settings.at_once.
     """
     end_of_question = []
-    if format_for(loaded.tokenizer, settings.format) == "plain":
+    if not is_chat(format_for(loaded.tokenizer, settings.format)):
         # A chat template ends the question itself.
         end_of_question = _tokens(loaded, "\n")
 

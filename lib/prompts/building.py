@@ -1,18 +1,30 @@
 """Build the token ids of a problem under a condition, with the spans of instruction,
 insertion and problem.
 
-The string is `instruction + " " + filler + " " + problem`. Every part begins with a
-space, so that byte-level and sentencepiece vocabularies keep the original tokens
-unchanged whatever is inserted. Each prompt is checked for this.
+In the formats plain and chat, the string is `instruction + " " + filler + " " +
+problem`. Every part begins with a space, so that byte-level and sentencepiece
+vocabularies keep the original tokens unchanged whatever is inserted. Each prompt is
+checked for this.
+
+The format authors is the string of the paper's released code, `instruction + filler +
+problem` without anything between them, and authors-chat the same in the user's turn of
+a chat. There, tokens merge across the borders: the instruction's full stop and the
+first slash become one token in most vocabularies. Such tokens belong to no part, and
+they are not among the original tokens, which are those that have an equal counterpart
+in the prompt without insertion.
 """
 
+import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import torch
 
 from lib.errors import InputError
 from lib.prompts.conditions import (
+    AUTHORS_FORMATS,
+    AUTHORS_INSTRUCTION,
     INSTRUCTION,
     WORKED_EXAMPLE,
     Condition,
@@ -20,8 +32,8 @@ from lib.prompts.conditions import (
     parse_condition,
 )
 from lib.prompts.fillers import Filler
-from lib.prompts.insertions import insertions
-from lib.prompts.rendering import render
+from lib.prompts.insertions import insertions, joined_text, joint
+from lib.prompts.rendering import is_chat, render
 
 
 @dataclass(frozen=True)
@@ -32,6 +44,7 @@ class Prompt:
     # The tokens of "instruction", "problem" and "inserted"; empty if there are none.
     spans: dict[str, slice]
     original: torch.Tensor  # indices of the tokens that were not inserted
+    counterparts: torch.Tensor  # their indices in the prompt without insertion
     text: str = field(repr=False)  # what the tokenizer read
     # (T,) start and stop of each token in the text, in characters
     offsets: list[tuple[int, int]] = field(repr=False, default_factory=list)
@@ -43,12 +56,24 @@ class Prompt:
     def parts(self) -> list[str]:
         """The name of each token's part: a name of `spans`, or "template".
 
-        A token of the insertion is "inserted", even inside another part.
+        A token of the insertion is "inserted", even inside another part, and one of
+        `merged` is "merged".
         """
         parts = ["template"] * len(self)
         for name, span in self.spans.items():
             parts[span] = [name] * (span.stop - span.start)
+        for index in self.merged:
+            parts[index] = "merged"
         return parts
+
+    @property
+    def merged(self) -> list[int]:
+        """Indices of the tokens that are neither inserted nor among the original ones,
+        because the insertion changes them; only the authors' formats have any.
+        """
+        inserted = self.spans["inserted"]
+        others = {*self.original.tolist(), *range(inserted.start, inserted.stop)}
+        return [index for index in range(len(self)) if index not in others]
 
     @property
     def texts(self) -> list[str]:
@@ -67,12 +92,14 @@ def build_prompt(
 ) -> Prompt:
     """Return the prompt of a problem under a condition (the paper's appendix).
 
-    problem: its text, in LaTeX. format: "plain", as in the authors' released code, or
-    "chat". filler: the texts that conditions insert; None: the defaults. examples:
-    worked examples, which precede the problem as finished turns of the chat. Raises
-    InputError for an unknown condition or format, repeat and hint, which need another
-    text of the problem, a blank problem, a filler that cannot be cut to its length, and
-    if the insertion changes one of the original tokens (the message names it).
+    problem: its text, in LaTeX. format: "plain" or "chat" with spaces between the
+    parts, "authors", as in the authors' released code, or "authors-chat". filler: the
+    texts that conditions insert; None: the defaults. examples: worked examples, which
+    precede the problem as finished turns of the chat. Raises InputError for an unknown
+    condition or format, repeat and hint, which need another text of the problem, a
+    blank problem, a filler that cannot be cut to its length, a separator or spaces in
+    a format that has spaces anyway, and if the insertion changes one of the original
+    tokens in such a format (the message names it).
     """
     condition = parse_condition(condition)
     if condition.posed:
@@ -84,21 +111,107 @@ def build_prompt(
     problem = problem.strip()
     if not problem:
         raise InputError("the problem is blank")
-    content = f"{INSTRUCTION} {problem}" if condition.instructed else problem
-    parts = {"problem": [len(content) - len(problem), len(content)]}
-    if condition.instructed:
-        parts = {"instruction": [0, len(INSTRUCTION)], **parts}
-    turns = _turns([*examples, *[WORKED_EXAMPLE] * condition.example])
-    baseline = _encode(tokenizer, content, parts, format, turns)
+    content = _content(problem, condition, format, examples)
+    baseline = _encode(tokenizer, content)
     if condition.inserted == "none":
         return baseline
+    if content.is_glued:
+        return _glued(tokenizer, content, baseline, condition, filler)
+    return _spaced(tokenizer, content, baseline, condition, filler)
+
+
+class _Content(NamedTuple):
+    """What a prompt says, without the marks of a chat."""
+
+    text: str  # instruction, insertion and problem
+    bounds: dict[str, list[int]]  # of these parts in `text`, in characters
+    format: str
+    turns: list[dict]  # worked examples that come before
+
+    @property
+    def is_glued(self) -> bool:
+        """Whether nothing stands between the parts."""
+        return self.format in AUTHORS_FORMATS
+
+    def with_insertion(self, start: int, text: str) -> "_Content":
+        """Return the content with a text inserted at a character.
+
+        Later parts move, and a part that contains `start` then contains the insertion.
+        """
+        size = len(text)
+        bounds = {
+            name: [first + size * (first >= start), last + size * (last > start)]
+            for name, (first, last) in self.bounds.items()
+        }
+        bounds["inserted"] = [start, start + size]
+        text = self.text[:start] + text + self.text[start:]
+        return self._replace(text=text, bounds=bounds)
+
+
+def _content(
+    problem: str, condition: Condition, format: str, examples: Sequence[Example]
+) -> _Content:
+    """Return the content of a problem without insertion.
+
+    Raises InputError if the condition is for the authors' formats and this is another.
+    """
+    is_glued = format in AUTHORS_FORMATS
+    if condition.is_for_authors_formats and not is_glued:
+        raise InputError(
+            f"{condition}: format {format} has spaces between its parts already: set"
+            " format to authors"
+        )
+    instruction = AUTHORS_INSTRUCTION if is_glued else INSTRUCTION
+    before_problem = instruction if is_glued else f"{instruction} "
+    turns = _turns([*examples, *[WORKED_EXAMPLE] * condition.example], before_problem)
+    if not condition.instructed:
+        return _Content(problem, {"problem": [0, len(problem)]}, format, turns)
+    text = before_problem + problem
+    bounds = {
+        "instruction": [0, len(instruction)],
+        "problem": [len(before_problem), len(text)],
+    }
+    return _Content(text, bounds, format, turns)
+
+
+def _glued(
+    tokenizer,
+    content: _Content,
+    baseline: Prompt,
+    condition: Condition,
+    filler: Filler,
+) -> Prompt:
+    """Return the prompt of a content with an insertion that nothing separates from its
+    neighbours, as in the authors' code.
+    """
+    text = joined_text(tokenizer, condition, filler)
+    start = joint(content.text, content.bounds["problem"][0], filler.position)
+    prompt = _encode(tokenizer, content.with_insertion(start, text))
+    return _with_counterparts(prompt, baseline)
+
+
+def _spaced(
+    tokenizer,
+    content: _Content,
+    baseline: Prompt,
+    condition: Condition,
+    filler: Filler,
+) -> Prompt:
+    """Return the prompt of a content with an insertion between spaces.
+
+    Raises InputError if every possible position changes an original token, or the
+    filler's length.
+    """
     reasons = []
-    between = parts["problem"][0] - 1
+    between = content.bounds["problem"][0] - 1
     inserted = filler.text(condition.inserted)
-    for start, text in insertions(tokenizer, content, between, inserted, filler):
-        moved = _moved(parts, start, text)
-        with_insertion = content[:start] + text + content[start:]
-        prompt = _encode(tokenizer, with_insertion, moved, format, turns)
+    places = insertions(tokenizer, content.text, between, inserted, filler)
+    for start, text in places:
+        longer = content.with_insertion(start, text)
+        # The space beside the other parts is not part of the insertion.
+        longer.bounds["inserted"][0] += start > 0
+        longer.bounds["inserted"][1] -= not start and text.endswith(" ")
+        prompt = _encode(tokenizer, longer)
         reason = _change_of_originals(
             tokenizer, baseline, prompt, condition, filler.length
         )
@@ -108,60 +221,45 @@ def build_prompt(
     raise InputError(reasons[0])
 
 
-def _turns(examples: Sequence[Example]) -> list[dict]:
-    """Return worked examples as the turns of a chat."""
+def _turns(examples: Sequence[Example], before_problem: str) -> list[dict]:
+    """Return worked examples as the turns of a chat.
+
+    before_problem: the instruction, with the space after it if the format has one.
+    """
     turns = []
     for example in examples:
-        question = f"{INSTRUCTION} {example.problem}"
+        question = f"{before_problem}{example.problem}"
         turns.append({"role": "user", "content": question})
         turns.append({"role": "assistant", "content": example.solution})
     return turns
 
 
-def _moved(parts: dict[str, list[int]], start: int, text: str) -> dict[str, list[int]]:
-    """Return the bounds of the parts and of the insertion, in characters of the
-    content, after `text` is inserted at `start`.
-
-    Later parts move, and a part that contains `start` then contains the insertion.
-    """
-    size = len(text)
-    moved = {}
-    for name, ends in parts.items():
-        moved[name] = [end + size if end > start or not start else end for end in ends]
-    # The space before the insertion is not part of it.
-    if start:
-        moved["inserted"] = [start + 1, start + size]
-    else:
-        moved["inserted"] = [0, size - text.endswith(" ")]
-    return moved
-
-
-def _encode(
-    tokenizer, content: str, parts: dict[str, list[int]], format: str, turns: list[dict]
-) -> Prompt:
+def _encode(tokenizer, content: _Content) -> Prompt:
     """Return the prompt of a content, with the tokens of its parts.
 
-    content: instruction, insertion and problem. parts: their bounds in the content, in
-    characters. turns: worked examples that come before. Raises InputError if a part has
-    no token.
+    Raises InputError if a part has no token.
     """
-    text = render(tokenizer, content, format, turns)
-    ids, offsets = _tokenized(tokenizer, text, format)
+    text = render(tokenizer, content.text, content.format, content.turns)
+    ids, offsets = _tokenized(tokenizer, text, content.format)
+    # The last occurrence: a worked example may pose the same problem.
+    begin = text.rindex(content.text)
     spans = {}
-    for name, (start, stop) in parts.items():
-        # The last occurrence: a worked example may pose the same problem.
-        span = _span_of(offsets, content, start, stop, text.rindex(content))
+    for name, (start, stop) in content.bounds.items():
+        if content.is_glued:
+            span = _span_within(offsets, begin + start, begin + stop)
+        else:
+            span = _span_of(offsets, content.text, start, stop, begin)
         if span:
             spans[name] = span
         elif name != "inserted":  # an insertion's length is checked by itself
-            raise InputError(
-                f"the tokenizer makes no token of the {name} {content[start:stop]!r}"
-            )
+            part = content.text[start:stop]
+            raise InputError(f"the tokenizer makes no token of the {name} {part!r}")
     for name in ("instruction", "inserted"):
         spans.setdefault(name, slice(spans["problem"].start, spans["problem"].start))
     inserted = spans["inserted"]
     original = torch.tensor([*range(inserted.start), *range(inserted.stop, len(ids))])
-    return Prompt(torch.tensor(ids), spans, original, text, offsets)
+    counterparts = torch.arange(len(original))
+    return Prompt(torch.tensor(ids), spans, original, counterparts, text, offsets)
 
 
 def _tokenized(
@@ -173,7 +271,7 @@ def _tokenized(
     """
     encoding = tokenizer(
         text,
-        add_special_tokens=format == "plain",
+        add_special_tokens=not is_chat(format),
         return_offsets_mapping=True,
         return_special_tokens_mask=True,
     )
@@ -209,6 +307,41 @@ def _span_of(
     last = begin + stop
     inside = [i for i, (_, end) in enumerate(offsets) if first <= end <= last]
     return slice(inside[0], inside[-1] + 1) if inside else None
+
+
+def _span_within(offsets: list[tuple[int, int]], first: int, last: int) -> slice | None:
+    """Return the tokens that lie between two characters of the text with all of their
+    characters; None if there are none.
+    """
+    inside = [
+        i for i, (start, end) in enumerate(offsets) if first <= start < end <= last
+    ]
+    return slice(inside[0], inside[-1] + 1) if inside else None
+
+
+def _with_counterparts(prompt: Prompt, baseline: Prompt) -> Prompt:
+    """Return a prompt whose original tokens are those that are equal to a token of the
+    prompt without insertion, at the same distance from its start or its end.
+    """
+    ids, before = prompt.input_ids.tolist(), baseline.input_ids.tolist()
+    inserted = prompt.spans["inserted"]
+    fewest = min(len(before), inserted.start)
+    front = _equal_tokens(ids[:fewest], before)
+    fewest = min(len(before) - front, len(ids) - inserted.stop)
+    back = _equal_tokens(ids[::-1][:fewest], before[::-1])
+    original = [*range(front), *range(len(ids) - back, len(ids))]
+    counterparts = [*range(front), *range(len(before) - back, len(before))]
+    return replace(
+        prompt,
+        original=torch.tensor(original),
+        counterparts=torch.tensor(counterparts),
+    )
+
+
+def _equal_tokens(ids: list[int], others: list[int]) -> int:
+    """Return how many tokens at the start of two lists are equal."""
+    pairs = zip(ids, others, strict=False)
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _change_of_originals(

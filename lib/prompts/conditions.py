@@ -27,11 +27,17 @@ from pydantic import PlainSerializer, PlainValidator, PositiveInt, model_validat
 
 from lib.arm.settings import Arm, parse_arm
 from lib.errors import InputError, Settings, unknown, validated
-from lib.prompts.fillers import CONDITIONS, Filler, Name, Position
+from lib.prompts.fillers import CONDITIONS, SEPARATORS, Filler, Name, Position
 
 INSTRUCTION = r"Please reason step by step and put your final answer within \boxed{}."
-Format = Literal["plain", "chat"]
+# The authors' source doubles the braces, as a Python format string would need, but uses
+# no format string, so that their prompt has both.
+AUTHORS_INSTRUCTION = INSTRUCTION.replace("{}", "{{}}")
+# plain and chat have spaces between instruction, insertion and problem; the authors'
+# formats have none (see lib.prompts.building).
+Format = Literal["plain", "chat", "authors", "authors-chat"]
 FORMATS = get_args(Format)
+AUTHORS_FORMATS = ("authors", "authors-chat")
 # As in mless:25@end+arm:c=0.1:p1=95; lib.arm.settings parses the settings.
 GRAMMAR = re.compile(
     r"(?P<name>[a-z][a-z0-9-]*)"
@@ -132,6 +138,7 @@ class Condition(Settings):
     inserted: Name  # which text of the filler is inserted
     length: PositiveInt | None = None  # in tokens; None: that of the filler
     position: Position | None = None  # None: that of the filler
+    spaced: bool = False  # with spaces around the insertion, in the authors' formats
     arm: Arm | None = None  # the settings that the text names; None: without ARM
     view: View = EVERY_LAYER  # the layers in which the insertion is visible
     visible: Visible | None = None  # the inserted tokens that are visible in all layers
@@ -159,11 +166,25 @@ class Condition(Settings):
         in_arm = self.arm.layer if self.arm else 1
         return max(in_arm, self.view.first - 1, self.view.last or 1)
 
+    @property
+    def is_for_authors_formats(self) -> bool:
+        """Whether the condition is for the authors' formats only, because the others
+        have spaces between instruction, insertion and problem anyway.
+        """
+        return self.spaced or self.inserted in SEPARATORS
+
     @model_validator(mode="after")
     def _check_fields(self):
-        if self.inserted == "none" and (self.length or self.position):
+        if not (self.length or self.position):
+            return self
+        if self.inserted == "none":
             raise ValueError(
                 "none inserts nothing, so it has no length and no position"
+            )
+        if self.inserted in SEPARATORS:
+            raise ValueError(
+                f"{self.inserted} is inserted once between instruction and problem, so"
+                " it has no length and no position"
             )
         return self
 
@@ -195,9 +216,9 @@ SPECIAL = (
     Condition(text="thought", inserted="none", thought="solution"),
     Condition(text="dots-for-thought", inserted="none", thought="dots"),
 )
-NAMED = {name: Condition(text=name, inserted=name) for name in CONDITIONS} | {
-    condition.text: condition for condition in SPECIAL
-}
+NAMED = {
+    name: Condition(text=name, inserted=name) for name in (*CONDITIONS, *SEPARATORS)
+} | {condition.text: condition for condition in SPECIAL}
 
 
 def parse_condition(condition: str | Condition, *, answered: bool = False) -> Condition:
@@ -230,7 +251,15 @@ def parse_condition(condition: str | Condition, *, answered: bool = False) -> Co
 
 def _named(name: str) -> Condition | None:
     """Return the condition of a name, or None."""
-    return NAMED.get(name) or _of_layers(name) or _of_tokens(name)
+    return NAMED.get(name) or _of_layers(name) or _of_tokens(name) or _spaced(name)
+
+
+def _spaced(name: str) -> Condition | None:
+    """Return the condition of a name such as mless-spaced, or None."""
+    filler = name.removesuffix("-spaced")
+    if filler == name or filler not in CONDITIONS or filler == "none":
+        return None
+    return NAMED[filler].model_copy(update={"text": name, "spaced": True})
 
 
 def _of_tokens(name: str) -> Condition | None:

@@ -7,17 +7,28 @@ from pydantic import Field, PositiveInt
 
 from lib.errors import Settings
 
-Name = Literal[
+Repeated = Literal[
     "none", "mless", "mful", "random", "question", "letters", "dots", "pause"
 ]
+Separator = Literal["space", "newline", "blank-line", "comma", "heading"]
+Name = Repeated | Separator
 # Before the instruction, between it and the problem, after both, or between two words
 # that are drawn at random.
 Position = Literal["before", "between", "end", "random"]
-CONDITIONS = get_args(Name)
+CONDITIONS = get_args(Repeated)
 POSITIONS = get_args(Position)
 # Filler texts of related papers (Pfau et al. 2024, arXiv 2404.15758; Goyal et al. 2023,
 # arXiv 2310.02226).
 RELATED_FILLERS = {"dots": ".", "pause": "pause"}
+# Texts that only separate the instruction from the problem, inserted as they are. The
+# authors' formats have nothing there, so that a filler is also a separator.
+SEPARATORS: dict[str, str] = {
+    "space": " ",
+    "newline": "\n",
+    "blank-line": "\n\n",
+    "comma": ",",
+    "heading": "Problem: ",
+}
 RANDOM_SENTENCE = (
     "The harbour master walked along the wet pier before sunrise, counting fishing"
     " boats, while his sister painted the kitchen window green, boiled two eggs for"
@@ -50,7 +61,11 @@ class Filler(Settings):
     letters: str = Field(RANDOM_LETTERS, description="the text that letters repeats")
 
     def text(self, name: Name) -> str:
-        """Return the text that a condition of this name repeats."""
+        """Return the text that a condition of this name repeats, or the separator that
+        it inserts.
+        """
+        if name in SEPARATORS:
+            return SEPARATORS[name]
         if name in RELATED_FILLERS:
             return RELATED_FILLERS[name]
         return getattr(self, name)

@@ -8,7 +8,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from lib.errors import InputError
-from lib.prompts.fillers import Filler
+from lib.prompts.conditions import Condition
+from lib.prompts.fillers import SEPARATORS, Filler, Position
 
 # By tokenizer, then by text and length. A cut is the same for every problem, and takes
 # up to 20 ms if the tokenizer has thousands of added tokens, as Gemma's has. The keys
@@ -38,11 +39,43 @@ def insertions(
         return candidates
     starts = [between if filler.position == "between" else len(content)]
     if filler.position == "random":
-        # Drawn from the text only, so that the position is the same for every filler.
-        starts = [match.start() for match in re.finditer(r"(?<=\S) (?=\S)", content)]
-        random.Random(hashlib.sha256(content.encode()).digest()).shuffle(starts)
+        starts = _random_starts(content)
     inserted = cut_to_tokens(tokenizer, text, filler.length)
     return [(start, f" {inserted}") for start in starts]
+
+
+def _random_starts(content: str) -> list[int]:
+    """Return the spaces between two words in a random order."""
+    # Drawn from the text only, so that the position is the same for every filler.
+    starts = [match.start() for match in re.finditer(r"(?<=\S) (?=\S)", content)]
+    random.Random(hashlib.sha256(content.encode()).digest()).shuffle(starts)
+    return starts
+
+
+def joint(content: str, problem: int, position: Position) -> int:
+    """Return where the authors' formats insert, in characters of the content.
+
+    problem: where the problem begins.
+    """
+    if position == "random":
+        return _random_starts(content)[0]
+    return {"before": 0, "between": problem, "end": len(content)}[position]
+
+
+def joined_text(tokenizer, condition: Condition, filler: Filler) -> str:
+    """Return the text that the authors' formats insert: as in their code, a word is
+    repeated `filler.length` times with spaces between, and a longer text is cut to so
+    many tokens.
+
+    Raises InputError as `cut_to_tokens`.
+    """
+    text = filler.text(condition.inserted)
+    if condition.inserted in SEPARATORS:
+        return text
+    joined = cut_to_tokens(tokenizer, text, filler.length)
+    if len(text.split()) == 1:
+        joined = " ".join([text.strip()] * filler.length)
+    return f" {joined} " if condition.spaced else joined
 
 
 def cut_to_tokens(tokenizer, text: str, length: int) -> str:

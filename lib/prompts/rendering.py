@@ -11,8 +11,23 @@ DAY = datetime.datetime(2024, 7, 26)
 
 
 def format_for(tokenizer, format: str) -> str:
-    """Return the requested format, or plain if the tokenizer has no chat template."""
-    return format if tokenizer.chat_template else "plain"
+    """Return the requested format, without the chat if the tokenizer has no chat
+    template: plain instead of chat, authors instead of authors-chat.
+    """
+    without_chat = {"chat": "plain", "authors-chat": "authors"}
+    return format if tokenizer.chat_template else without_chat.get(format, format)
+
+
+def is_chat(format: str) -> bool:
+    """Return whether a format uses the model's chat template.
+
+    Raises InputError for an unknown format.
+    """
+    if format not in FORMATS:
+        raise InputError(
+            f"unknown prompt format {format!r}: choose from {', '.join(FORMATS)}"
+        )
+    return format in ("chat", "authors-chat")
 
 
 def render(tokenizer, content: str, format: str, turns: list[dict]) -> str:
@@ -23,12 +38,8 @@ def render(tokenizer, content: str, format: str, turns: list[dict]) -> str:
     unknown format, and for a template that is missing, that fails or that changes the
     content.
     """
-    if format == "plain":
+    if not is_chat(format):
         return "\n\n".join([*(turn["content"] for turn in turns), content])
-    if format != "chat":
-        raise InputError(
-            f"unknown prompt format {format!r}: choose from {', '.join(FORMATS)}"
-        )
     if not tokenizer.chat_template:
         raise InputError("this model has no chat template: set format to plain")
     messages = [*turns, {"role": "user", "content": content}]

@@ -26,10 +26,11 @@ from transformers import PreTrainedTokenizerFast
 
 from lib.errors import InputError
 from lib.prompts import CONDITIONS, Filler, build_prompt, parse_condition
-from lib.prompts.conditions import FORMATS, INSTRUCTION, WORKED_EXAMPLE, Example
+from lib.prompts.conditions import INSTRUCTION, WORKED_EXAMPLE, Example
 from lib.prompts.fillers import POSITIONS, RANDOM_SENTENCE
 from lib.prompts.insertions import cut_to_tokens
 
+SPACED_FORMATS = ("plain", "chat")
 PROBLEMS = [
     r"What is $\frac{1}{2}+3$?",
     "2 + 2",
@@ -196,7 +197,7 @@ def checked(tokenizer, problem, condition, format="plain", filler=None):
     return prompt
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", SPACED_FORMATS)
 def test_spans_are_exact_and_original_tokens_are_unchanged(tokenizer, format):
     cases = [*itertools.product(PROBLEMS, CONDITIONS)]
     cases += [("What is 7 + 12 + 3?", f"mless:9@{position}") for position in POSITIONS]
@@ -235,7 +236,12 @@ TEXTS = (
 
 
 @settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
-@given(TEXTS, st.sampled_from(CONDITIONS), st.sampled_from(FORMATS), st.integers(2, 60))
+@given(
+    TEXTS,
+    st.sampled_from(CONDITIONS),
+    st.sampled_from(SPACED_FORMATS),
+    st.integers(2, 60),
+)
 def test_original_tokens_are_unchanged_for_any_problem(
     tokenizer, problem, condition, format, length
 ):
@@ -352,6 +358,8 @@ TWO_STARTS = wrapped(byte_level(), bos=True, template="<s>" + CHAT)
         (FAILING, "none", IN_CHAT, "chat template fails: as text"),
         (LOUD, "none", IN_CHAT, "changes the problem's text"),
         (TWICE, "none", IN_CHAT, "changes the problem's text"),
+        (BYTES, "newline", {}, "newline: format plain has spaces between its parts"),
+        (BYTES, "mless-spaced", IN_CHAT, "format chat has spaces between its parts"),
     ],
 )
 def test_a_prompt_that_cannot_be_built_is_refused(
@@ -362,7 +370,10 @@ def test_a_prompt_that_cannot_be_built_is_refused(
         build_prompt(tokenizer, **arguments)
 
 
-NO_CONDITIONS = "mless: mless@middle none:5 none-last-5 he-last-5 mless-last-0"
+NO_CONDITIONS = (
+    "mless: mless@middle none:5 none-last-5 he-last-5 mless-last-0 comma:2 space@end"
+    " none-spaced comma-spaced newline-last-1"
+)
 
 
 @pytest.mark.parametrize("condition", NO_CONDITIONS.split())
