@@ -10,6 +10,8 @@ from lib.figures.figure_style import NO_CHANGE, WIDE_AND_PALE_LINE, tell_apart
 
 INSERTED_HERE = {"color": "0.35", "linestyle": ":", "linewidth": 1, "zorder": 1}
 INSERTED_HERE["label"] = "inserted here"
+# Parts whose tokens are not the same in all conditions.
+NOT_COMPARED = ("inserted", "merged")
 HIGHEST_RATIO = 2  # end of the axis; triangles mark higher ratios
 ROW_HEIGHT = 0.7  # of all series of a row together, in rows
 BAND = {"color": "0.95", "linewidth": 0, "zorder": 0}  # behind every second row
@@ -48,7 +50,7 @@ def original_curves(ax, head, names, colours=None):
     """Draw the curves of `token_curves` for the original tokens alone. A dotted line
     marks where the insertion was.
     """
-    token_curves(ax, head[head.part != "inserted"], names, colours)
+    token_curves(ax, head[~head.part.isin(NOT_COMPARED)], names, colours)
     ax.set_xlabel("Position among the original tokens")
     mark_insertion(ax, head)
 
@@ -59,7 +61,8 @@ def ratio_curve(ax, head):
 
     head: the rows of one panel of `head_curves.received_by_token`.
     """
-    received = head[head.part != "inserted"].set_index("condition").received
+    compared = head[~head.part.isin(NOT_COMPARED)]
+    received = compared.set_index("condition").received
     ratios = received["mless"].to_numpy() / received["none"].to_numpy()
     ax.plot(ratios, color="0.35", label="with slashes / without")
     for position in (ratios > HIGHEST_RATIO).nonzero()[0]:

@@ -38,7 +38,8 @@ def _fits_of(loaded: Loaded, plain: Prompt, slashes: Prompt) -> dict[str, np.nda
     after the slashes.
     """
     inserted = slashes.spans["inserted"]
-    later = slashes.original[inserted.start :]
+    is_later = slashes.original >= inserted.stop
+    later = slashes.original[is_later]
     before = observe(loaded.model, plain.input_ids, [1], outputs=True)
     # If each later token is a set of queries by itself, the received attention is the
     # attention that this token gives.
@@ -47,7 +48,7 @@ def _fits_of(loaded: Loaded, plain: Prompt, slashes: Prompt) -> dict[str, np.nda
         loaded.model, slashes.input_ids, [1], queries=single_queries[None], outputs=True
     )
 
-    old = _outputs(before)[inserted.start :]  # (n, H, D)
+    old = _outputs(before)[slashes.counterparts[is_later]]  # (n, H, D)
     new = _outputs(after)[later]
     attention = after.received[0, 0]  # (H, n, T), that n tokens give
     to_slashes = attention[:, :, inserted].sum(-1)

@@ -104,8 +104,11 @@ def measure_attention(
         batch = prompts[condition]
         for after in _observe_prompts(loaded, condition, batch, layers, observing):
             problem = after.problem
-            parts = plain[problem].parts[1:-1]
-            by_problem[problem] = _compared(parts, before[problem], after)
+            # The same tokens under none, where the first one has no measurement.
+            twins = batch[problem].counterparts[1:-1]
+            parts = [plain[problem].parts[index] for index in twins]
+            same = before[problem][..., twins - 1]
+            by_problem[problem] = _compared(parts, same, after)
         in_order = [by_problem[problem] for problem in plain]
         by_condition.append(stacked(in_order))
     return to_dataset("attention", stacked(by_condition), coords)
@@ -148,9 +151,10 @@ def _observe_prompts(
 
 def _query_sets(batch: Sequence[Prompt], tokens: int) -> torch.Tensor:
     """Return which tokens of each prompt are in each of QUERIES, (B, R, T) bool."""
-    queries = torch.ones((len(batch), len(QUERIES), tokens), dtype=torch.bool)
+    queries = torch.zeros((len(batch), len(QUERIES), tokens), dtype=torch.bool)
     for row, prompt in enumerate(batch):
-        queries[row, ORIGINAL, prompt.spans["inserted"]] = False
+        queries[row, ALL] = True
+        queries[row, ORIGINAL, prompt.original] = True
     return queries
 
 

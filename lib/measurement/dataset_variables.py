@@ -127,8 +127,8 @@ VARIABLES: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "part": (
             "condition token",
-            "part of the prompt: instruction, inserted or problem; empty beyond its"
-            " end",
+            "part of the prompt: instruction, inserted, problem, or merged with its"
+            " neighbour under some condition; empty beyond its end",
         ),
     },
 }

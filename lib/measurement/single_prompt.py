@@ -30,7 +30,7 @@ class PromptChanges(NamedTuple):
     """
 
     prompt: Prompt  # with the insertion
-    before: np.ndarray  # without it, (L, H, T), NaN at the inserted tokens
+    before: np.ndarray  # without it, (L, H, T), NaN at inserted and merged tokens
     after: np.ndarray  # with it, (L, H, T)
     ratios: np.ndarray  # lambda, (L, H)
 
@@ -53,7 +53,8 @@ def changes_in_prompt(
     )
     after = received_by(loaded, prompt, layers)
     before = np.full_like(after, np.nan)
-    before[..., prompt.original] = received_by(loaded, plain, layers)
+    without = received_by(loaded, plain, layers)
+    before[..., prompt.original] = without[..., prompt.counterparts]
     inner = prompt.original[1:-1]
     old, new = (torch.from_numpy(received[..., inner]) for received in (before, after))
     return PromptChanges(prompt, before, after, lambda_of(old, new).numpy())
@@ -65,16 +66,34 @@ def measure_tokens(
     """Return the variables `tokens` (lib.measurement.dataset_variables): the attention
     that every token of one problem's prompts receives in every head of these layers.
     """
+    examples = [prompt for of in prompts.values() for prompt in of.values()]
     by_condition = []
-    for by_problem in prompts.values():
-        (prompt,) = by_problem.values()
+    for prompt, parts in zip(examples, comparable_parts(examples), strict=True):
         received = received_by(loaded, prompt, layers)
         tokens = xr.Dataset(coords={"token": range(len(prompt))})
         tokens["received"] = (("layer", "head", "token"), received)
-        tokens["part"] = ("token", np.array(prompt.parts, object))
+        tokens["part"] = ("token", np.array(parts, object))
         by_condition.append(tokens)
     nothing = {"part": ""}  # the part of tokens beyond the end of a shorter prompt
     together = xr.concat(by_condition, "condition", join="outer", fill_value=nothing)
     return together.assign_coords(
         condition=list(prompts), layer=list(layers), head=range(1, loaded.heads + 1)
     )
+
+
+def comparable_parts(prompts: Sequence[Prompt]) -> list[list[str]]:
+    """Return the parts of each prompt's tokens, in which an original token that another
+    prompt lacks is "merged", so that the others are the same tokens in all prompts.
+
+    prompts: of one problem, under several conditions.
+    """
+    everywhere = set.intersection(*({*p.counterparts.tolist()} for p in prompts))
+    by_prompt = []
+    for prompt in prompts:
+        parts = prompt.parts
+        twins = zip(prompt.original.tolist(), prompt.counterparts.tolist(), strict=True)
+        for index, twin in twins:
+            if twin not in everywhere:
+                parts[index] = "merged"
+        by_prompt.append(parts)
+    return by_prompt

@@ -22,7 +22,7 @@ POSITIONS = get_args(Position)
 RELATED_FILLERS = {"dots": ".", "pause": "pause"}
 # Texts that only separate the instruction from the problem, inserted as they are. The
 # authors' formats have nothing there, so that a filler is also a separator.
-SEPARATORS: dict[str, str] = {
+SEPARATORS: dict[Separator, str] = {
     "space": " ",
     "newline": "\n",
     "blank-line": "\n\n",

@@ -30,7 +30,7 @@ def reference(loaded, before, after):
     span = after.spans["inserted"]
     matrix = matrices(loaded.model, after.input_ids)
     baseline = received(matrices(loaded.model, before.input_ids))
-    old = baseline[..., before.original[1:-1]].numpy()
+    old = baseline[..., after.counterparts[1:-1]].numpy()
     new = received(matrix)[..., after.original[1:-1]].numpy()
     inserted = received(matrix)[..., span].numpy()
     values = values_of(loaded.model, after.input_ids)
@@ -66,7 +66,8 @@ def lambda_over_heads(matrix, baseline, before, after):
 
     by_span = []
     for name in SPANS:
-        old, new = inner_tokens(before, name), inner_tokens(after, name)
+        new = inner_tokens(after, name)
+        old = [after.counterparts[after.original == index].item() for index in new]
         without = baseline[..., old].mean((1, 2))
         levels = [given[..., new].mean((1, 2)) for given in by_query]
         by_span.append([level / without for level in levels])
@@ -74,16 +75,20 @@ def lambda_over_heads(matrix, baseline, before, after):
 
 
 def inner_tokens(prompt, name):
-    """Return the positions of a span without the prompt's first and last token."""
+    """Return the positions of the original tokens of a span, without the prompt's first
+    and last token.
+    """
+    inner = prompt.original[1:-1].tolist()
     if name == "original":
-        return prompt.original[1:-1]
+        return inner
     span = prompt.spans[name]
-    return slice(max(span.start, 1), min(span.stop, len(prompt) - 1))
+    return [index for index in inner if span.start <= index < span.stop]
 
 
-def test_measures_of_attention_equal_those_of_full_matrices(loaded):
+@pytest.mark.parametrize("format", ["plain", "authors"])
+def test_measures_of_attention_equal_those_of_full_matrices(loaded, format):
     conditions = ["mless", "random"]
-    prompts = prompts_of(loaded, PROBLEMS, conditions)
+    prompts = prompts_of(loaded, PROBLEMS, conditions, format)
     measured = measure_attention(loaded, prompts)
     assert measured["lambda"].shape == (len(conditions), len(PROBLEMS), 3, 9)
     for problem, before in prompts["none"].items():
