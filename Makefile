@@ -8,7 +8,7 @@
 # make test-vllm   the test of the second engine, after installing it for the CPU
 # make test-ray    the tests of lost workers, after installing Ray: minutes
 # make lab         JupyterLab on the notebooks
-# make report      an interactive page and the notebooks as HTML, in a folder that can be published: results/PROFILE/report
+# make html        the notebooks as HTML, into results/html
 # make conda       the same environment for conda users, with the demo model's weights
 # make bench       timings and memory, into benchmarks/results
 # make gpu         throughput of received attention, likelihoods and answers on a GPU, into benchmarks/results
@@ -25,7 +25,7 @@ READY := .venv/.ready
 LEFT_OUT := .venv/etc/jupyter/labconfig/page_config.json
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: install reproduce families scores test test-vllm test-ray lab report conda bench gpu readme outputs address
+.PHONY: install reproduce families scores test test-vllm test-ray lab html conda bench gpu readme outputs address
 
 install: $(READY)
 
@@ -57,8 +57,8 @@ test-ray: $(READY)
 lab: $(READY) $(LEFT_OUT)
 	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) --LanguageServerManager.autodetect=False notebooks
 
-report: $(READY)
-	$(BIN)/python -m lib report --profile $(PROFILE)
+html: $(READY)
+	$(BIN)/jupyter nbconvert --to html --output-dir results/html notebooks/0*.ipynb
 
 conda:
 	conda env create -f requirements/environment.yml

@@ -18,7 +18,7 @@ import torch
 from measuring import in_turns, keep
 from transformers import AutoModelForCausalLM
 
-from lib.evaluation.log_likelihood import TextToScore, log_likelihoods
+from lib.evaluation.score_run import TextToScore, log_likelihoods
 from lib.generation.key_value_caches import logits_at
 from lib.models.loading import Loaded, load
 from lib.prompts.batches import pad

@@ -22,7 +22,7 @@ from lib.claims.claim import load_claims
 from lib.claims.judging import judge
 from lib.evaluation import answer_tables, likelihood_tables
 from lib.evaluation.pass_rate_tables import pass_rate_table
-from lib.evaluation.row_fields import frame
+from lib.evaluation.rows import frame
 from lib.evaluation.weighted_pass_rates import scored_draws
 from lib.profiles import SAMPLING_CONDITIONS
 

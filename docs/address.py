@@ -2,9 +2,9 @@
 
     make address URL=https://github.com/someone/something
 
-The README's badge, its Binder and Colab links, the report and the page take the address
-from pyproject.toml when they are written; CITATION.cff and the notebooks of Colab
-contain it themselves.
+The README's badge, its Binder and Colab links and the report take the address from
+pyproject.toml when they are written; CITATION.cff and the notebooks of Colab contain it
+themselves.
 """
 
 import re
@@ -61,6 +61,15 @@ def set_address(root: Path, url: str) -> list[str]:
                 write_atomically(path, new.encode())
                 changed.append(path.relative_to(root).as_posix())
     return changed
+
+
+def addresses() -> dict[str, str]:
+    """Return the URLs in pyproject.toml, such as Repository, by name; empty before
+    `make address` has set them.
+    """
+    project = tomllib.loads((paths.ROOT / "pyproject.toml").read_text())["project"]
+    urls = project["urls"]
+    return {} if "OWNER" in urls["Repository"] else urls
 
 
 def names_of(owner: str, repository: str) -> tuple[str, str]:

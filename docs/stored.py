@@ -17,8 +17,13 @@ from pydantic.fields import FieldInfo
 from lib import evaluation, paths
 from lib.claims import answer_measures
 from lib.claims.claim import Claim, load_claims
-from lib.claims.verdict_files import stored_verdicts
-from lib.claims.verdicts import Estimate, Verdict, models_of, verdicts_on
+from lib.claims.verdicts import (
+    Estimate,
+    Verdict,
+    models_of,
+    read_verdicts,
+    verdicts_on,
+)
 from lib.errors import InputError
 from lib.evaluation import answer_tables, likelihood_tables
 from lib.evaluation.profile_parts import parts_of_profile
@@ -98,7 +103,7 @@ def as_rows(table: pd.DataFrame) -> list[SimpleNamespace]:
 @functools.cache
 def verdicts(profile: str) -> list[Verdict]:
     """Return the verdicts that the repository stores for a profile."""
-    return stored_verdicts(profile)
+    return read_verdicts(paths.DATA / profile)
 
 
 def about(claim: str) -> list[Verdict]:

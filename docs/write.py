@@ -16,11 +16,11 @@ from types import SimpleNamespace
 import jinja2
 
 from docs import stored
+from docs.address import addresses
 from lib import paths
 from lib.claims.verdicts import Verdict, models_of, totals
 from lib.errors import InputError
 from lib.files.atomic import write_atomically
-from lib.report.page import addresses
 from lib.statistics.importance_weighting import MIN_MIXED_PROBLEMS
 
 TEMPLATES = Path(__file__).parent / "templates"

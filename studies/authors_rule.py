@@ -19,7 +19,7 @@ from pathlib import Path
 import pandas as pd
 
 from lib.evaluation.answer_tables import answer_groups, mean_and_bounds, right_by_sample
-from lib.evaluation.row_fields import frame
+from lib.evaluation.rows import frame
 from lib.files.jsonl import read
 from lib.grading.authors_grader import is_correct_by_authors, with_doubled_braces
 from lib.paths import DATA

@@ -34,8 +34,7 @@ import pandas as pd
 
 from lib import evaluation
 from lib.evaluation.answer_tables import mean_and_bounds
-from lib.evaluation.recorded_settings import versions
-from lib.evaluation.row_fields import model_identity
+from lib.evaluation.rows import model_identity, versions
 from lib.files.jsonl import read
 from lib.files.row_store import open_store
 from lib.files.run_json import settings_key

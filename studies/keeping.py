@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from benchmarks.measuring import machine
-from lib.evaluation.row_fields import frame
+from lib.evaluation.rows import frame
 from lib.files.jsonl import read
 
 RESULTS = Path(__file__).parent / "results"

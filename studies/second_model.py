@@ -56,10 +56,15 @@ import pandas as pd
 
 from lib.errors import InputError
 from lib.evaluation.pass_rate_tables import SAMPLED_PAIR
-from lib.evaluation.recorded_settings import SECTION_SETTINGS, base_settings
-from lib.evaluation.row_fields import COMPLETIONS, DRAW_SCORE_FIELDS, frame
-from lib.evaluation.sampled_answer_scores import draws_wanted
-from lib.evaluation.score_run import plain_rows, score_models
+from lib.evaluation.rows import (
+    COMPLETIONS,
+    DRAW_SCORE_FIELDS,
+    SECTION_SETTINGS,
+    base_settings,
+    frame,
+)
+from lib.evaluation.score_run import score_models
+from lib.evaluation.scored_texts import draws_wanted
 from lib.evaluation.weighted_pass_rates import (
     is_mixed,
     observed_differences,
@@ -101,7 +106,7 @@ def largest_sample(answers: pd.DataFrame) -> pd.DataFrame:
 def right_by_last_number(answers: pd.DataFrame) -> pd.Series:
     """Return for each answer whether it ended and its last number is the gold answer.
 
-    answers: as `lib.evaluation.row_fields.frame` has them.
+    answers: as `lib.evaluation.rows.frame` has them.
     """
     numbers = [(NUMBER.findall(text) or [""])[-1] for text in answers["response"]]
     boxes = [rf"\boxed{{{number}}}" for number in numbers]
@@ -126,7 +131,7 @@ def scores_of(answers: pd.DataFrame, drawn: Path, folder: Path) -> pd.DataFrame:
     def wanted_of(loaded):
         return draws_wanted(loaded, scoring, answers, every, drawn_with)
 
-    rows = score_models(scoring, folder, shared, wanted_of, plain_rows)
+    rows = score_models(scoring, folder, shared, wanted_of)
     return pd.DataFrame(rows, columns=DRAW_SCORE_FIELDS)
 
 

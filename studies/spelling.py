@@ -21,7 +21,7 @@ import pandas as pd
 
 from lib import evaluation
 from lib.evaluation.answer_tables import mean_and_bounds
-from lib.evaluation.row_fields import SCORES
+from lib.evaluation.rows import SCORES
 from lib.files.jsonl import read
 from lib.profiles import load_profile
 from lib.prompts.conditions import INSTRUCTION

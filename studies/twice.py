@@ -31,7 +31,7 @@ from itertools import product
 
 import pandas as pd
 
-from lib.evaluation.row_fields import COMPLETIONS, frame
+from lib.evaluation.rows import COMPLETIONS, frame
 from lib.statistics.proportions import mcnemar_exact
 from studies.keeping import RESULTS, keep, rows_of_runs
 from studies.pooled import ENDS, pooled

@@ -12,8 +12,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.figures.figure_style import grid
-from lib.figures.saved_figures import bytes_of
+from lib.figures.saved_figures import bytes_of, grid
 from lib.files.atomic import write_atomically
 from studies.keeping import RESULTS
 

@@ -58,8 +58,6 @@ evaluate --top-p 0 | top_p: must be greater than 0, not '0'
 evaluate --samples 0 | samples: must be greater than or equal to 1, not '0'
 evaluate --conditions none,dilute | mless+arm, example, bare, repeat, hint
 likelihood --model demo --out o --conditions none,dilute | (did you mean dilution?)
-likelihood --model demo --out o --conditions gap --next-token |
-next_token needs none among the conditions, its baseline
 evaluate --problems blank.jsonl |
 blank.jsonl, line 1: answer: must not be empty
 evaluate --problems nan.jsonl |
@@ -239,7 +237,7 @@ def test_a_tokenizer_that_does_not_fit_its_model_is_named_in_one_line(
 
 WITHOUT = (
     "-c \"import runpy, sys; sys.modules['{}'] = None; runpy.run_module('lib',"
-    " run_name='__main__')\" report"
+    " run_name='__main__')\" reproduce --only 01"
 )
 NOT_HERE = "error: {} is not installed here: run `make install` once"
 GRADE, FULL = "-m lib grade many.jsonl", "error: the output: No space left"
@@ -247,7 +245,7 @@ ENDS = [(f"{GRADE} | head -1", 141, ""), (f"{GRADE} > /dev/full", 2, FULL)]
 ENDS += [(f"{GRADE} >&-", 0, "0.000 [0.000, ")]  # its summary is on stderr
 ENDS += [
     (WITHOUT.format(name), code, NOT_HERE.format(name))
-    for name, code in (("pydantic", 1), ("jinja2", 2))
+    for name, code in (("pydantic", 1), ("papermill", 2))
 ]
 
 

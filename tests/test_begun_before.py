@@ -19,8 +19,7 @@ from lib.evaluation import answer_run, score_run
 from lib.files.atomic import write_json
 from lib.generation.engine_interface import Completion
 from lib.measurement import networks
-from lib.measurement.dataset_files import row_of
-from lib.measurement.dataset_variables import DIMENSIONS
+from lib.measurement.dataset import DIMENSIONS, row_of
 from lib.measurement.measurement_run import measure
 from lib.profiles import load_profile
 

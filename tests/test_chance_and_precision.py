@@ -10,7 +10,7 @@ import pytest
 import scipy
 from hand_written import record, run
 
-from lib.evaluation.row_fields import frame
+from lib.evaluation.rows import frame
 from lib.evaluation.weighted_pass_rates import weighted_differences
 from lib.prompts.conditions import INSTRUCTION
 from lib.prompts.problem_schema import Problem

@@ -8,7 +8,7 @@ import pytest
 from artists import table
 from hand_written import draws_of, record
 
-from lib.evaluation.row_fields import frame
+from lib.evaluation.rows import frame
 from lib.evaluation.weighted_pass_rates import (
     observed_differences,
     scored_draws,

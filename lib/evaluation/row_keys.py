@@ -1,12 +1,16 @@
-"""Build what the keys of answers and of scores have in common: the model's identity,
-the prompt of a problem under a condition, and the settings of ARM.
+"""Build the keys of answers and scores: the model's identity, the prompt of a problem
+under a condition, and the settings of ARM; and list every completion of a run by its
+key.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from lib.arm.settings import Arm
-from lib.evaluation.row_fields import model_identity
+from lib.evaluation.rows import model_identity
+from lib.files.run_json import settings_key
 from lib.models.loading import Loaded
+from lib.profiles import Accuracy
 from lib.prompts.building import Prompt, build_prompt
 from lib.prompts.conditions import Condition, Example
 from lib.prompts.fillers import Filler
@@ -62,3 +66,42 @@ def arm_of(condition: Condition, loaded: Loaded) -> Arm | None:
         return None
     arm = condition.arm.over(loaded.source.arm)
     return arm.model_copy(update={"statistics": "sequence"})
+
+
+class WantedCompletion(NamedTuple):
+    """One completion that a run has to have: a sample of a problem's answer under a
+    condition.
+    """
+
+    problem: Problem
+    condition: Condition
+    sample: int  # counted from 0
+    prompt: Prompt
+    arm: Arm | None  # None: the condition is without ARM
+
+
+def completions_wanted(
+    loaded: Loaded,
+    accuracy: Accuracy,
+    filler: Filler,
+    seed: int,
+    problems: list[Problem],
+) -> dict[str, WantedCompletion]:
+    """Return every completion of a run by one model, by its key.
+
+    A key is a digest of everything that decides the completion. The prompt's ids
+    represent problem, format and filler in it, so that any change of these changes the
+    key.
+    """
+    wanted = {}
+    for condition in accuracy.conditions:
+        arm = arm_of(condition, loaded)
+        for problem in problems:
+            prompt = prompt_of(
+                loaded, problem, condition, accuracy.format, filler, accuracy.examples
+            )
+            parts = key_parts(loaded, problem, condition, prompt)
+            for sample in range(accuracy.samples):
+                key = settings_key(**parts, seed=seed, sample=sample)
+                wanted[key] = WantedCompletion(problem, condition, sample, prompt, arm)
+    return wanted

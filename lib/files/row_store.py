@@ -17,7 +17,7 @@ import os
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO, TypeVar, cast
@@ -151,15 +151,6 @@ class Store:
         """Return the part of `wanted`, by key, whose rows no shard has."""
         known = self.rows_of_all_shards()
         return {key: item for key, item in wanted.items() if key not in known}
-
-    def copy_missing(self, wanted: Collection[str], rows: Iterable[dict]) -> None:
-        """Append those of the given rows whose keys are wanted and that no shard
-        has.
-        """
-        missing = set(wanted) - self.rows_of_all_shards().keys()
-        for row in rows:
-            if row["key"] in missing:
-                self.append(row)
 
     def fill(
         self,

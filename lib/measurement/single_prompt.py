@@ -62,7 +62,7 @@ def changes_in_prompt(
 def measure_tokens(
     loaded: Loaded, prompts: Prompts, layers: Sequence[int]
 ) -> xr.Dataset:
-    """Return the variables `tokens` (lib.measurement.dataset_variables): the attention
+    """Return the variables `tokens` (lib.measurement.dataset): the attention
     that every token of one problem's prompts receives in every head of these layers.
     """
     by_condition = []

@@ -17,9 +17,16 @@ from lib.errors import InputError, Settings, unknown, validated
 from lib.files.run_json import settings_key
 from lib.models.availability import source_with_config
 from lib.models.name_resolution import Dtype, resolve
-from lib.profiles.accuracy_section import ENGINE, VARIATIONS, WORKERS, Engine
 from lib.profiles.profile import Profile, load_profile, profile_names
-from lib.profiles.sections import DTYPE, LIMIT, NameOrPath
+from lib.profiles.sections import (
+    DTYPE,
+    ENGINE,
+    LIMIT,
+    VARIATIONS,
+    WORKERS,
+    Engine,
+    NameOrPath,
+)
 from lib.prompts.conditions import parse_condition
 from lib.prompts.fillers import Position
 
@@ -130,11 +137,10 @@ def profile_with_overrides(
     changes.pop("workers", None)
     if changes:
         content["name"] = _run_name(base, **changes)
-        content["larger"] = None
-        # A run of fewer problems or models reuses the profile's results.
+        # A run of fewer problems or models uses the profile's stored results.
         is_subset = changes.keys() <= {"limit", "model", "name"}
-        if is_subset and changes.get("model", base.models[0]) in base.models:
-            content["larger"] = (base.larger or base).model_dump(exclude={"larger"})
+        is_subset &= changes.get("model", base.models[0]) in base.models
+        content["part_of"] = (base.part_of or base.name) if is_subset else None
     return validated(Profile, content, f"profile {profile}, overridden")
 
 

@@ -7,9 +7,8 @@ from math import inf
 from lib.errors import InputError
 from lib.models.availability import require_available, source_with_config
 from lib.models.name_resolution import Source, resolve
-from lib.profiles.accuracy_section import Accuracy
 from lib.profiles.profile import Profile
-from lib.profiles.sections import Attention, Panel
+from lib.profiles.sections import Accuracy, Attention, Panel
 from lib.prompts.conditions import Condition
 from lib.prompts.fillers import Filler
 from lib.prompts.problem_sets import load_problems, shown_problem, solved_problems

@@ -15,7 +15,7 @@ possible range.
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import ceil, isnan, nan
+from math import nan
 from statistics import NormalDist
 from typing import Any
 
@@ -292,17 +292,3 @@ def _difference(
     if len(sizes) < len(values):
         bounds += [low, high]
     return min(bounds), max(bounds)
-
-
-def sample_size_for_power(distance: float, deviation: float) -> float:
-    """Return how many problems are needed for an interval to exclude a value with 80 %
-    power (Guenther 1981, Am. Stat. 35:243).
-
-    distance: from the effect to the value. deviation: standard deviation of a problem.
-    The last term of the formula corrects for Student's distribution instead of the
-    normal one. NaN if the distance is 0, or the deviation 0 or NaN.
-    """
-    if distance == 0 or deviation == 0 or isnan(deviation):
-        return nan
-    normal = ((Z_ALPHA + Z_POWER) * deviation / distance) ** 2
-    return ceil(normal + Z_ALPHA**2 / 2)

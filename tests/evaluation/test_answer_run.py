@@ -11,8 +11,8 @@ from pandas.testing import assert_frame_equal
 
 from lib import progress
 from lib.evaluation import answer_run as module
-from lib.evaluation import engine_choice as choice
-from lib.evaluation.row_fields import FIELDS
+from lib.evaluation import rows as choice
+from lib.evaluation.rows import FIELDS
 from lib.files.jsonl import read
 from lib.files.run_json import read_settings
 from lib.generation.engine_interface import Completion, Sampling

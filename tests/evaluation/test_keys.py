@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from lib import evaluation, paths
-from lib.evaluation.planned_completions import completions_wanted
-from lib.evaluation.reference_solution_scores import texts_wanted
-from lib.evaluation.row_keys import arm_of
+from lib.evaluation.row_keys import arm_of, completions_wanted
 from lib.evaluation.score_run import score_key
+from lib.evaluation.scored_texts import texts_wanted
 from lib.files.jsonl import read
 from lib.models.loading import Loaded, load_without_weights
 from lib.models.name_resolution import resolve

@@ -13,7 +13,7 @@ from lib.measurement import networks
 from lib.measurement.activation_changes import measure_activations
 from lib.measurement.affine_map import measure_affine
 from lib.measurement.attention_changes import measure_attention, prompts_of
-from lib.measurement.dataset_variables import INSERTIONS
+from lib.measurement.dataset import INSERTIONS
 from lib.measurement.measurement_run import measure
 from lib.measurement.single_prompt import received_by
 from lib.models.loading import load

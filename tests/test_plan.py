@@ -1,25 +1,22 @@
-"""A plan counts the work of a run and its stored part, and refuses all problems with
-models in one line.
+"""A plan counts the work of a run and its stored part; unavailable models are refused
+in one line.
 """
 
 import os
-import re
+import shutil
 import subprocess
 import sys
 
 import pandas as pd
 import pytest
 from hand_written import keep
-from hub_server import point_at
-from huggingface_hub import constants
+from hub_server import serving
 
-from lib import evaluation, paths
+from lib import evaluation, paths, plan
 from lib.__main__ import main
-from lib.evaluation import sampled_answer_scores
+from lib.evaluation import scored_texts
 from lib.measurement.measurement_run import measure
-from lib.models.availability import source_with_config
-from lib.plan import as_text, downloads, make_plan, model_sizes, summary, tasks
-from lib.plan.model_sizes import shape_of
+from lib.plan import as_text, summary, tasks_of
 from lib.profiles import load_profile
 
 OPEN, GATED = "org/open", "org/gated"
@@ -50,6 +47,16 @@ pass_rates:
   limit: 2
   max_new_tokens: 4
 """
+
+
+@pytest.fixture
+def hub(tmp_path, tiny_llama, monkeypatch):
+    """A hub with two copies of the same model, org/open and org/gated."""
+    root = tmp_path / "repositories"
+    for name in (OPEN, GATED):
+        shutil.copytree(tiny_llama, root / name)
+    with serving(root, tmp_path, monkeypatch) as server:
+        yield server
 
 
 @pytest.fixture(autouse=True)
@@ -89,11 +96,11 @@ def changed(profile, section, **fields):
 
 def counts(planned):
     """Return the prompts of each task and how many of them are stored."""
-    return [(task.part, task.prompts, task.stored) for task in planned.tasks]
+    return [(task.part, task.prompts, task.stored) for task in planned]
 
 
 def test_a_plan_counts_what_a_run_stores_and_nothing_is_left_afterwards(small):
-    planned = make_plan(small)
+    planned = tasks_of(small)
     measured = [
         ("tokens", 4, 0),
         ("attention", 4 * 4, 0),
@@ -113,110 +120,69 @@ def test_a_plan_counts_what_a_run_stores_and_nothing_is_left_afterwards(small):
     assert len(evaluation.draws(small)) == 8
 
     # A random model gives only wrong answers, so none of them has to be scored.
-    after = make_plan(small)
+    after = tasks_of(small)
     whole = [("main", 6, 6), ("likelihood", 24, 24), ("draws", 8, 8)]
     assert counts(after) == [*whole, ("draw_scores", 0, 0)]
-    everything = "Plan: nothing to fetch or compute, everything is stored"
-    assert as_text(after).endswith(everything)
-    assert counts(make_plan(small, fresh=True)) == counts(planned)
-    some = make_plan(small, fresh=True, parts=["tokens", "draws"])
-    assert counts(some) == [("tokens", 4, 0), ("draws", 8, 0)]
+    assert as_text(after).endswith("Plan: everything is stored")
+    some = tasks_of(small, ["tokens", "draws"])
+    assert counts(some) == [("draws", 8, 8)]
 
 
 def test_later_layers_are_planned_for_the_problems_that_reach_them(small):
     mapped = changed(small, "attention", map_problems=1)
-    deep = set(counts(make_plan(mapped))) - set(counts(make_plan(small)))
-    assert deep == {("attention", 3, 0)}
+    deep = set(counts(tasks_of(mapped))) - set(counts(tasks_of(small)))
+    assert deep == {("attention", 4 * 4 + 3, 0)}
     measure(mapped, "attention")
-    assert not [task for task in make_plan(mapped).tasks if task.part == "attention"]
+    assert not [task for task in tasks_of(mapped) if task.part == "attention"]
 
 
 def test_scores_are_planned_for_sampled_answers_with_mixed_grades(small, monkeypatch):
-    for module in (sampled_answer_scores, tasks):
+    for module in (scored_texts, plan):
         monkeypatch.setattr(
             module, "is_mixed", lambda answers: pd.Series(True, answers.index)
         )
     evaluation.draws(changed(small, "pass_rates", limit=1))
-    planned = make_plan(small, parts=["draws", "draw_scores"])
+    planned = tasks_of(small, names=["draws", "draw_scores"])
     assert counts(planned) == [("draws", 8, 4), ("draw_scores", 24, 12)]
 
 
 # Fields of a row that the profile wants, and of rows that it does not want.
 WANTED = {"model": "gated", "condition": "none", "problem_id": "0"}
-WANTED |= {"target": "solution", "dtype": "float32"}
-OF_OTHERS = [
-    {"condition": "mful"},
-    {"problem_id": "9"},
-    {"dtype": "bfloat16"},
-    {"revision": "an older commit"},
-]
+WANTED |= {"target": "solution"}
+OF_OTHERS = [{"condition": "mful"}, {"problem_id": "9"}]
 
 
 def test_only_stored_rows_that_the_profile_wants_count_as_done(hub, small):
     file = small.results / "likelihood" / "scores.jsonl"
-    wanted = WANTED | {"revision": hub.commit(GATED)}
-    of_open = wanted | {"model": "open", "revision": hub.commit(OPEN)}
-    unwanted = [of_open, *[wanted | other for other in OF_OTHERS]]
-    keep(file, [wanted, *unwanted])
-    assert counts(make_plan(small, parts=["likelihood"])) == [("likelihood", 24, 1)]
+    unwanted = [WANTED | other for other in [{"model": "open"}, *OF_OTHERS]]
+    keep(file, [WANTED, *unwanted])
+    assert counts(tasks_of(small, names=["likelihood"])) == [("likelihood", 24, 1)]
     both = changed(small, "likelihood", models=[GATED, OPEN])
-    assert counts(make_plan(both, parts=["likelihood"])) == [("likelihood", 24, 1)] * 2
+    assert counts(tasks_of(both, names=["likelihood"])) == [("likelihood", 24, 1)] * 2
     keep(file, unwanted)
-    assert counts(make_plan(small, parts=["likelihood"])) == [("likelihood", 24, 0)]
+    assert counts(tasks_of(small, names=["likelihood"])) == [("likelihood", 24, 0)]
 
 
 def test_more_samples_than_the_profile_wants_do_not_count_for_other_problems(small):
     two = {"temperature": 0.6, "samples": 2}
     evaluation.answers(changed(small, "accuracy", **two, limit=1))
     one = changed(small, "accuracy", **two | {"samples": 1})
-    assert counts(make_plan(one, parts=["main"])) == [("main", 6, 2)]
+    assert counts(tasks_of(one, names=["main"])) == [("main", 6, 2)]
 
 
 def test_the_repositorys_answers_need_no_model():
-    families = make_plan(load_profile("families"))
-    assert families.needs == []
-    assert summary(families).startswith("Plan: nothing to fetch")
-    for fresh in (False, True):
-        demo = make_plan(load_profile("demo"), fresh, parts=["main"])
-        assert counts(demo) == [("main", 96 * 3, 96 * 3)]
+    families = tasks_of(load_profile("families"))
+    assert summary(families) == "Plan: everything is stored"
+    demo = tasks_of(load_profile("demo"), ["main"])
+    assert counts(demo) == [("main", 96 * 3, 96 * 3)]
 
 
 def test_nothing_is_left_if_more_is_stored_than_requested():
-    task = tasks.Task("main", "m", prompts=4, stored=6, dtype="float32")
+    task = plan.Task("main", "m", prompts=4, stored=6)
     assert task.left == 0
 
 
-def test_a_complete_model_is_fetched_once_and_then_needs_no_network(
-    hub, small, profile_file, capsys, monkeypatch
-):
-    needed = sum(need.to_fetch for need in make_plan(small).needs)
-    assert main(["fetch", "--profile", str(profile_file)]) == 0
-    assert re.search(r"^open: 0.0 GB fetched", capsys.readouterr().out, re.M)
-    assert hub.sent_weights == needed
-
-    point_at("http://127.0.0.1:9", monkeypatch)
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    planned = make_plan(small)
-    assert [need.to_fetch for need in planned.needs] == [0, 0]
-    assert summary(planned) == "Plan: nothing to fetch, 198 prompts"
-    measure(small, "tokens")
-    assert len(evaluation.answers(small)) == 6
-
-
-def test_only_first_layers_are_fetched_if_they_are_enough(hub, small):
-    planned = make_plan(small, parts=["tokens"])
-    (need,) = planned.needs
-    assert need.layers == 2
-    shape = shape_of(source_with_config(OPEN))
-    assert need.to_fetch == 2 * (shape.embedding + 2 * shape.layer)
-    (whole,) = make_plan(small, parts=["tokens", "main"]).needs
-    assert whole.layers == tasks.ALL_LAYERS
-    assert len(list(downloads(planned))) == 1
-    assert need.to_fetch < hub.sent_weights < whole.to_fetch
-    assert not list(downloads(make_plan(small, parts=["tokens"])))
-
-
-@pytest.mark.parametrize("command", ["reproduce", "plan", "fetch"])
+@pytest.mark.parametrize("command", ["reproduce", "plan"])
 def test_a_run_is_refused_for_all_of_its_gated_models_before_it_starts(
     hub, profile_file, tmp_path, capsys, command
 ):
@@ -226,19 +192,6 @@ def test_a_run_is_refused_for_all_of_its_gated_models_before_it_starts(
     (line,) = capsys.readouterr().err.splitlines()
     assert f"{OPEN} is gated" in line and f"{GATED} is gated" in line
     assert not (tmp_path / "results").exists()
-
-
-@pytest.mark.parametrize("left, code", [(2e9, 2), (4e9, 0)])
-def test_a_model_that_exceeds_memory_is_reported_first(
-    hub, profile_file, monkeypatch, capsys, left, code
-):
-    monkeypatch.setattr(model_sizes, "free_memory", lambda *_: left)
-    assert main(["plan", "--profile", str(profile_file)]) == code
-    first, *lines, last = capsys.readouterr().out.splitlines()
-    assert [line for line in lines if line.split()[:2] == [GATED, "all"]]
-    refusal = f"refused: {OPEN} needs 2.5 GB of memory, 2.0 GB are free"
-    assert (first == refusal) == (code == 2)
-    assert last == "Plan: 0.0 GB to fetch, 198 prompts"
 
 
 WITHOUT_A_HUB = """

@@ -1,26 +1,35 @@
-"""Score sampled answers under every condition, for importance weighting.
+"""Score texts under every condition: the reference solution, the gold answer without
+reasoning, or sampled answers, which importance weighting needs.
 
-The log-likelihood of an answer is computed at its sampling temperature, on its sampled
-tokens including the end token, and by the same revision of the model, in the same dtype
-or in float32, whose rounding has no visible effect on importance weights. Problems
-whose answers are all right, or all wrong, need no scores, because they contribute a
-difference of 0.
+The same text is scored under two conditions, so the difference has no sampling noise,
+and a few hundred problems are as precise as thousands of answers are for accuracy.
+
+The log-likelihood of a sampled answer is computed at its sampling temperature, on its
+sampled tokens including the end token, and by the same revision of the model, in the
+same dtype or in float32, whose rounding has no visible effect on importance weights.
+Problems whose answers are all right, or all wrong, need no scores, because they
+contribute a difference of 0.
 """
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import pandas as pd
 
 from lib.errors import InputError
-from lib.evaluation.log_likelihood import TextToScore
-from lib.evaluation.recorded_settings import SECTION_SETTINGS, base_settings
-from lib.evaluation.row_fields import DRAW_SCORE_FIELDS, SUMMARY, frame
+from lib.evaluation.rows import (
+    DRAW_SCORE_FIELDS,
+    SCORE_FIELDS,
+    SECTION_SETTINGS,
+    SUMMARY,
+    base_settings,
+    frame,
+    shared_settings,
+)
 from lib.evaluation.score_run import (
     Texts,
-    plain_rows,
+    TextToScore,
     prompts_under,
     score_models,
     texts_by_key,
@@ -31,10 +40,110 @@ from lib.files.run_json import read_settings
 from lib.models.loading import Loaded
 from lib.models.name_resolution import resolve
 from lib.profiles import SAMPLING_CONDITIONS, Likelihood, PassRates
+from lib.prompts.conditions import Condition
 from lib.prompts.fillers import Filler
 from lib.prompts.problem_samples import sampling_order
 from lib.prompts.problem_schema import Problem
-from lib.prompts.problem_sets import digest, load_problems
+from lib.prompts.problem_sets import digest, load_problems, solved_problems
+from lib.prompts.rendering import format_for
+
+# The text that precedes the gold answer; it is not scored itself.
+BEFORE_ANSWER = "The final answer is $\\boxed{"
+
+
+def score_solutions(
+    settings: Likelihood,
+    filler: Filler,
+    seed: int,
+    folder: Path,
+) -> pd.DataFrame:
+    """Score the reference solutions and gold answers that `folder` lacks, store each
+    score as soon as it is computed, and return the table of all scores, a row per text.
+
+    Problems come in sampling order, of which a smaller run has the first ones. Raises
+    InputError for a problem without a solution, a text that exceeds the model's
+    context, and a folder with other settings.
+    """
+    problems = solved_problems(settings.problems, settings.limit, seed)
+
+    def wanted_of(loaded: Loaded) -> Texts:
+        scorable = _with_short_solutions(loaded, settings, problems)
+        return texts_wanted(loaded, settings, filler, scorable)
+
+    shared = shared_settings(settings, filler, seed)
+    rows = score_models(settings, folder, shared, wanted_of)
+    return pd.DataFrame(rows, columns=SCORE_FIELDS)
+
+
+def _with_short_solutions(
+    loaded: Loaded, settings: Likelihood, problems: list[Problem]
+) -> list[Problem]:
+    """Return the problems whose solutions have at most max_solution_tokens tokens, and
+    print how many have more.
+    """
+    short = [
+        problem
+        for problem in problems
+        if len(_ids(loaded, problem.solution)) <= settings.max_solution_tokens
+    ]
+    left_out = len(problems) - len(short)
+    if left_out:
+        print(
+            f"{left_out} problems have solutions of over"
+            f" {settings.max_solution_tokens} tokens",
+            file=sys.stderr,
+        )
+    return short
+
+
+def texts_wanted(
+    loaded: Loaded, settings: Likelihood, filler: Filler, problems: list[Problem]
+) -> Texts:
+    """Return every reference solution and gold answer that a run scores, by key and
+    problem by problem; raise InputError if one exceeds the model's context.
+
+    Solutions are scored under settings.conditions, answers under settings.at_once.
+    """
+    end_of_question = []
+    if format_for(loaded.tokenizer, settings.format) == "plain":
+        # A chat template ends the question itself.
+        end_of_question = _tokens(loaded, "\n")
+
+    conditions = dict.fromkeys([*settings.conditions, *settings.at_once])
+    solutions = {problem.id: _ids(loaded, problem.solution) for problem in problems}
+    texts = []
+    for prompt in prompts_under(loaded, settings.format, filler, problems, conditions):
+        problem, condition, _ = prompt
+        solution = solutions[problem.id]
+        lead = [*end_of_question, *_thought(loaded, condition, solution)]
+        if condition in settings.conditions:
+            texts.append(TextToScore(*prompt, "solution", lead, solution))
+        if condition in settings.at_once:
+            before = [*lead, *_ids(loaded, BEFORE_ANSWER)]
+            answer = _ids(loaded, problem.answer + "}")
+            texts.append(TextToScore(*prompt, "answer", before, answer))
+    return texts_by_key(loaded, texts)
+
+
+def _thought(loaded: Loaded, condition: Condition, solution: list[int]) -> list[int]:
+    """Return the tokens that a condition inserts between the question and the scored
+    text, instead of reasoning: none, the solution, or as many dots.
+    """
+    if condition.thought == "solution":
+        return solution
+    if condition.thought == "dots":
+        return _ids(loaded, ".") * len(solution)
+    return []
+
+
+def _ids(loaded: Loaded, text: str) -> list[int]:
+    """Return the tokens of a text without the spaces at its ends."""
+    return _tokens(loaded, text.strip())
+
+
+def _tokens(loaded: Loaded, text: str) -> list[int]:
+    tokenizer = cast(Any, loaded.tokenizer)
+    return tokenizer(text, add_special_tokens=False)["input_ids"]
 
 
 class SampledAnswers(NamedTuple):
@@ -46,15 +155,13 @@ class SampledAnswers(NamedTuple):
     answers: pd.DataFrame  # a row per answer
 
 
-def score_draws(
-    settings: Likelihood, answers: Path, folder: Path, known: Sequence[dict] = ()
-) -> pd.DataFrame:
+def score_draws(settings: Likelihood, answers: Path, folder: Path) -> pd.DataFrame:
     """Score the sampled answers in the folder `answers`, store each score in `folder`
     as soon as it is computed, and return all answers with their scores, as
     `scored_draws` does.
 
-    Scores that `folder` has are not computed again, and those of `known` are copied.
-    Filler, seed, format and temperature are those with which the answers were sampled.
+    Scores that `folder` has are not computed again. Filler, seed, format and
+    temperature are those with which the answers were sampled.
     Raises InputError for answers that were not sampled from the complete distribution,
     or whose problems, models or revisions differ from those of `settings`.
     """
@@ -68,7 +175,7 @@ def score_draws(
     filler = Filler(**drawn.settings["filler"])
     shared = base_settings(settings.problems, filler, drawn.settings["seed"])
     shared |= {name: drawn.settings[name] for name in SECTION_SETTINGS[PassRates]}
-    rows = score_models(settings, folder, shared, wanted_of, plain_rows, known)
+    rows = score_models(settings, folder, shared, wanted_of)
     names = [resolve(spec).name for spec in settings.models]
     of_models = drawn.answers[drawn.answers["model"].isin(names)]
     return scored_draws(of_models, pd.DataFrame(rows, columns=DRAW_SCORE_FIELDS))
