@@ -12,7 +12,7 @@ import torch
 import transformers
 from measuring import RESULTS
 
-from lib.models.name_resolution import Source, resolve
+from lib.models.sources import Source, resolve
 
 MODELS = (
     "Qwen2.5-Math-1.5B",

@@ -27,7 +27,7 @@ from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedModel, Qwe
 
 from lib.attention import query_blocks
 from lib.attention.custom_attention import attending
-from lib.attention.decoding_step import Step
+from lib.attention.query_blocks import Step
 from lib.attention.received import received_attention
 from lib.generation.engine_interface import Sampling
 from lib.generation.key_value_caches import SlotCache, prefill

@@ -24,8 +24,7 @@ from lib.models.loading import Loaded, load
 from lib.prompts.batches import pad
 from lib.prompts.building import build_prompt
 from lib.prompts.conditions import parse_condition
-from lib.prompts.problem_schema import Problem
-from lib.prompts.problem_sets import load_problems
+from lib.prompts.problems import Problem, load_problems
 
 PROBLEMS = 16
 REPEATS = 5

@@ -32,7 +32,7 @@ from stand_in_hub import MODELS, StandInHub
 
 from lib.__main__ import main as command_line
 from lib.evaluation import score_run
-from lib.files.jsonl import json_lines
+from lib.files.text_files import json_lines
 from lib.models import available_memory, loading
 from lib.paths import RESULTS
 

@@ -35,7 +35,7 @@ from lib.generation.transformers_engine import _Batch, choose
 from lib.grading.equality import compare
 from lib.grading.extraction import UNDECIDED, settle
 from lib.models.loading import Loaded, load
-from lib.prompts.problem_sets import load_problems
+from lib.prompts.problems import load_problems
 
 LAYERS = 4
 EXTRACTED = (512, 2048)  # tokens

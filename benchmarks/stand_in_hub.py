@@ -20,7 +20,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from lib.models.checkpoint import SHARD_INDEX
 from lib.models.conversion import converted
-from lib.models.name_resolution import known_models, resolve
+from lib.models.sources import known_models, resolve
 
 sys.path.append(str(ROOT / "tests" / "support"))
 from hub_server import HubServer

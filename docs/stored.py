@@ -28,7 +28,7 @@ from lib.errors import InputError
 from lib.evaluation import answer_tables, likelihood_tables
 from lib.evaluation.profile_parts import parts_of_profile
 from lib.figures.notebook_tables import intervals_of
-from lib.files.text_and_yaml import read_yaml
+from lib.files.text_files import read_yaml
 from lib.measurement import network_tables
 from lib.measurement.measurement_run import measure
 from lib.profiles import (
@@ -39,7 +39,7 @@ from lib.profiles import (
     Profile,
     load_profile,
 )
-from lib.prompts.fillers import Filler
+from lib.prompts.conditions import Filler
 from lib.statistics.intervals import ENOUGH, POINTS
 
 # The command that writes a csv, by the first folder of its path.

@@ -42,7 +42,7 @@ try:
         arguments_of,
         parser_of,
     )
-    from lib.prompts.fillers import Filler
+    from lib.prompts.conditions import Filler
 except ModuleNotFoundError as error:
     sys.exit(
         f"error: {(NO_UNIX if error.name in UNIX else NOT_HERE).format(error.name)}"

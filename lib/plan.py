@@ -13,9 +13,9 @@ from lib.evaluation.profile_parts import Part, parts_of_profile
 from lib.evaluation.weighted_pass_rates import is_mixed
 from lib.measurement.dataset import MEASURED_PARTS, PlannedStep
 from lib.measurement.measurement_run import MeasuredPart
-from lib.models.name_resolution import resolve
+from lib.models.sources import resolve
 from lib.profiles import SAMPLING_CONDITIONS, Accuracy, Attention, Likelihood, Profile
-from lib.prompts.problem_sets import load_problems
+from lib.prompts.problems import load_problems
 
 # Characters per token of a reference solution, to estimate which solutions are too long
 # without a tokenizer.

@@ -28,7 +28,7 @@ from benchmarks.measuring import machine
 from lib import evaluation
 from lib.evaluation.profile_parts import parts_of_profile
 from lib.evaluation.rows import frame
-from lib.files.jsonl import read
+from lib.files.text_files import read
 from lib.paths import DATA
 from lib.profiles import load_profile
 from studies.keeping import RESULTS, keep

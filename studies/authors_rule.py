@@ -20,7 +20,7 @@ import pandas as pd
 
 from lib.evaluation.answer_tables import answer_groups, mean_and_bounds, right_by_sample
 from lib.evaluation.rows import frame
-from lib.files.jsonl import read
+from lib.files.text_files import read
 from lib.grading.authors_grader import is_correct_by_authors, with_doubled_braces
 from lib.paths import DATA
 from lib.prompts.conditions import INSTRUCTION, parse_condition

@@ -22,8 +22,7 @@ from lib import evaluation
 from lib.evaluation.answer_tables import accuracy_by_problem, with_token_limit
 from lib.evaluation.weighted_pass_rates import weighted_differences
 from lib.profiles import load_profile
-from lib.statistics.intervals import RESAMPLES
-from lib.statistics.p_values import holm
+from lib.statistics.intervals import RESAMPLES, holm
 from lib.statistics.proportions import mcnemar_exact
 from studies.keeping import RESULTS, keep
 from studies.limits import LIMITS

@@ -9,7 +9,7 @@ import pandas as pd
 
 from benchmarks.measuring import machine
 from lib.evaluation.rows import frame
-from lib.files.jsonl import read
+from lib.files.text_files import read
 
 RESULTS = Path(__file__).parent / "results"
 

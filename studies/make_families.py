@@ -32,14 +32,14 @@ from lib.evaluation.profile_parts import RECORDED_SETTINGS, parts_of_profile
 from lib.evaluation.rows import FIELDS, SCORE_FIELDS, frame
 from lib.evaluation.weighted_pass_rates import is_mixed, scored_draws
 from lib.files.atomic import write_atomically, write_json
-from lib.files.jsonl import read
-from lib.files.run_json import RUN, first_difference, read_settings
+from lib.files.row_store import RUN, first_difference, read_settings
+from lib.files.text_files import read
 from lib.grading.authors_grader import is_correct_by_authors, is_exact_match
 from lib.grading.extraction import Grade
 from lib.grading.worker_pool import grade_many
 from lib.measurement.dataset import save_measured
 from lib.measurement.measurement_run import measure
-from lib.models.name_resolution import resolve
+from lib.models.sources import resolve
 from lib.paths import DATA
 from lib.profiles import SAMPLING_CONDITIONS, Profile, load_profile
 from lib.statistics.intervals import ENOUGH

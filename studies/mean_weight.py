@@ -30,7 +30,7 @@ from lib.evaluation.score_run import score_models
 from lib.evaluation.scored_texts import draws_wanted
 from lib.evaluation.weighted_pass_rates import is_mixed, scored_draws
 from lib.profiles import SAMPLING_CONDITIONS, Profile, load_profile
-from lib.prompts.problem_sets import load_problems
+from lib.prompts.problems import load_problems
 from lib.statistics.importance_weighting import log_weights
 from lib.statistics.intervals import Interval, interval
 from studies.keeping import RESULTS, keep

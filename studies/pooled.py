@@ -19,8 +19,7 @@ from lib.evaluation.answer_tables import (
     mean_and_bounds,
 )
 from lib.profiles import load_profile
-from lib.statistics.intervals import Interval
-from lib.statistics.p_values import holm, smallest_level
+from lib.statistics.intervals import Interval, holm, smallest_level
 from studies.keeping import RESULTS, keep
 
 ENDS = ["effect", "low", "high"]

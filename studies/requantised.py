@@ -28,8 +28,7 @@ from lib.measurement.attention_changes import measure_attention, prompts_of
 from lib.measurement.dataset import CHANGES, INSERTIONS, merged
 from lib.models.loading import Loaded, load
 from lib.profiles import Profile, load_profile
-from lib.prompts.problem_schema import Problem
-from lib.prompts.problem_sets import load_problems
+from lib.prompts.problems import Problem, load_problems
 from studies.keeping import RESULTS, keep
 
 KIND = gguf.GGMLQuantizationType.Q4_0

@@ -71,13 +71,12 @@ from lib.evaluation.weighted_pass_rates import (
     scored_draws,
     weighted_differences,
 )
-from lib.files.jsonl import read
-from lib.files.run_json import read_settings
+from lib.files.row_store import read_settings
+from lib.files.text_files import read
 from lib.grading import grade_many
 from lib.profiles import SAMPLING_CONDITIONS, Likelihood, PassRates
-from lib.prompts.fillers import Filler
-from lib.prompts.problem_samples import sampling_order
-from lib.prompts.problem_sets import load_problems
+from lib.prompts.conditions import Filler
+from lib.prompts.problems import load_problems, sampling_order
 from lib.statistics.importance_weighting import log_weights
 from lib.statistics.intervals import POINTS, cluster_ids, interval
 from studies.keeping import RESULTS, keep, kept_draws

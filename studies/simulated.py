@@ -19,8 +19,8 @@ from functools import cache
 import numpy as np
 import scipy
 
-from lib.statistics.importance_weighting import differences, mean_interval
-from lib.statistics.intervals import POINTS
+from lib.statistics.importance_weighting import differences
+from lib.statistics.intervals import POINTS, interval
 
 RATE = 0.096  # of right answers under the first prompt
 CONCENTRATION = 2.24  # of the beta distribution: 22 % of problems have mixed answers
@@ -136,7 +136,7 @@ def accuracy_of_estimates(by_problem: np.ndarray, effect: float) -> dict[str, fl
     which is much more precise than the variance of the S means; problems are
     independent.
     """
-    found = [mean_interval(values) for values in by_problem]
+    found = [interval(values) for values in by_problem]
     errors = np.array([mean.estimate - effect for mean in found])
     covers = [mean.low <= effect <= mean.high for mean in found]
     excludes_0 = [mean.low > 0 or mean.high < 0 for mean in found]

@@ -14,8 +14,7 @@ import pandas as pd
 from lib import evaluation
 from lib.evaluation.pass_rate_tables import pass_rate_table
 from lib.profiles import load_profile
-from lib.prompts.problem_samples import sampling_order
-from lib.prompts.problem_schema import Problem
+from lib.prompts.problems import Problem, sampling_order
 from lib.statistics.intervals import POINTS
 from studies.keeping import RESULTS, keep
 

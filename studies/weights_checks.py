@@ -30,10 +30,9 @@ import scipy
 from lib.evaluation.weighted_pass_rates import MIN_EFFECTIVE_SHARE
 from lib.statistics.importance_weighting import (
     AccuracyDifference,
-    MeanInterval,
     accuracy_difference,
 )
-from lib.statistics.intervals import POINTS
+from lib.statistics.intervals import POINTS, Interval
 from studies.keeping import RESULTS, keep
 
 PROBLEMS, EACH = 110, 2  # answers of either prompt
@@ -155,7 +154,7 @@ def is_withheld(pair: AccuracyDifference, third: AccuracyDifference) -> bool:
     return too_few or any(excludes_1(check) for check in checks)
 
 
-def excludes_1(check: MeanInterval) -> bool:
+def excludes_1(check: Interval) -> bool:
     return check.low > 1 or check.high < 1
 
 

@@ -14,8 +14,7 @@ import argparse
 import numpy as np
 import pandas as pd
 
-from lib.statistics.importance_weighting import mean_interval
-from lib.statistics.intervals import POINTS
+from lib.statistics.intervals import POINTS, interval
 from studies import simulated
 from studies.keeping import RESULTS, keep
 from studies.rival_estimators import is_mixed
@@ -31,7 +30,7 @@ def sampled(problems: int, simulations: int) -> pd.DataFrame:
     rng = np.random.default_rng(problems)
     given = simulated.problems((simulations, problems), EFFECT, rng)
     draws = simulated.draw(given, EACH, rng)
-    found = [mean_interval(values) for values in simulated.weighted_differences(draws)]
+    found = [interval(values) for values in simulated.weighted_differences(draws)]
     ends = [(mean.low, mean.high) for mean in found]
     table = pd.DataFrame(ends, columns=["low", "high"])
     return table.assign(mixed=is_mixed(draws.right).sum(1))

@@ -13,7 +13,7 @@ from hand_written import record, run
 from lib.evaluation.rows import frame
 from lib.evaluation.weighted_pass_rates import weighted_differences
 from lib.prompts.conditions import INSTRUCTION
-from lib.prompts.problem_schema import Problem
+from lib.prompts.problems import Problem
 from studies import (
     chance,
     greedy_and_sampled,

@@ -17,7 +17,7 @@ from docs import stored, write
 from lib import paths
 from lib.__main__ import parser
 from lib.errors import InputError
-from lib.files.text_and_yaml import read_yaml
+from lib.files.text_files import read_yaml
 
 README = paths.ROOT / "README.md"
 DOCUMENTS = (README, *sorted(paths.ROOT.glob("docs/*.md")))

@@ -4,7 +4,7 @@ import json
 import tomllib
 
 from lib import paths
-from lib.files.text_and_yaml import read_yaml
+from lib.files.text_files import read_yaml
 
 
 def test_all_release_files_have_the_same_version_and_description():

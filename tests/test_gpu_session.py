@@ -13,7 +13,7 @@ import zipfile
 import pytest
 
 from lib.paths import ROOT
-from lib.prompts.problem_sets import load_problems
+from lib.prompts.problems import load_problems
 
 # A stand-in for Python that records each command; one of them may fail or hang.
 PYTHON = f"""#!/usr/bin/env bash

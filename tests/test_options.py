@@ -19,7 +19,7 @@ from lib.__main__ import main
 from lib.errors import InputError
 from lib.evaluation import answer_run, scored_texts
 from lib.profiles import Profile, load_profile, profile_with_overrides
-from lib.prompts.fillers import Filler
+from lib.prompts.conditions import Filler
 
 COMMANDS = {
     "evaluate": "evaluate --model demo --out o",

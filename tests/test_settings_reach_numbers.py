@@ -31,8 +31,7 @@ from lib.evaluation.scored_texts import texts_wanted
 from lib.measurement.measurement_run import measure, settings_of
 from lib.models.loading import load_without_weights
 from lib.profiles import Profile, load_profile
-from lib.prompts.problem_samples import sampling_order
-from lib.prompts.problem_sets import load_problems
+from lib.prompts.problems import load_problems, sampling_order
 
 MINE = """
 name: mine

@@ -14,10 +14,11 @@ from scipy import stats
 from lib.claims.decision_rule import decide, p_value
 from lib.statistics.intervals import (
     ClusteredMean,
+    holm,
     interval,
     ratio_of_means,
+    smallest_level,
 )
-from lib.statistics.p_values import holm, smallest_level
 from lib.statistics.proportions import clopper_pearson, mcnemar_exact, tango_interval
 from lib.statistics.roc_auc import roc_values
 from lib.statistics.rounding import format_interval

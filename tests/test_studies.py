@@ -14,8 +14,8 @@ from lib.evaluation.weighted_pass_rates import (
     scored_draws,
     weighted_differences,
 )
-from lib.files.jsonl import read
-from lib.prompts.problem_schema import Problem
+from lib.files.text_files import read
+from lib.prompts.problems import Problem
 from studies import (
     again,
     authors_rule,

@@ -9,8 +9,7 @@ from hand_written import draws_of
 
 from lib.errors import InputError
 from lib.evaluation.weighted_pass_rates import scored_draws
-from lib.prompts.problem_samples import sampling_order
-from lib.prompts.problem_sets import load_problems
+from lib.prompts.problems import load_problems, sampling_order
 from studies import (
     mean_weight,
     rival_estimators,

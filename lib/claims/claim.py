@@ -18,7 +18,7 @@ from lib import paths
 from lib.claims import answer_measures, network_measures
 from lib.claims.decision_rule import Untestable
 from lib.errors import validated
-from lib.files.text_and_yaml import read_yaml
+from lib.files.text_files import read_yaml
 from lib.paths import relative_path
 
 CLAIMS_FILE = paths.DATA / "claims.yaml"

@@ -33,10 +33,10 @@ from lib.statistics.intervals import (
     ALPHA,
     POINTS,
     Interval,
+    holm,
     interval,
     ratio_of_means,
 )
-from lib.statistics.p_values import holm
 
 
 def gather(profile: Profile) -> dict[str, dict[str, Any]]:

@@ -19,7 +19,7 @@ from lib import paths
 from lib.errors import InputError
 from lib.figures.notebook_tables import interval_texts, looks_same
 from lib.files.atomic import write_atomically
-from lib.files.text_and_yaml import read_bytes
+from lib.files.text_files import read_bytes
 from lib.paths import relative_path
 from lib.profiles import Profile
 from lib.statistics.intervals import ENOUGH

@@ -15,7 +15,7 @@ import pandas as pd
 
 from lib.errors import InputError, PartlyDone
 from lib.evaluation.answer_tables import summarise
-from lib.evaluation.row_keys import WantedCompletion, completions_wanted
+from lib.evaluation.row_keys import WantedCompletion, completions_wanted, recorded_arm
 from lib.evaluation.rows import (
     COMPLETIONS,
     FIELDS,
@@ -41,8 +41,8 @@ from lib.grading.authors_grader import is_correct_by_authors, is_exact_match
 from lib.grading.worker_pool import grade
 from lib.models.loading import Loaded, load_without_weights
 from lib.profiles import Accuracy
-from lib.prompts.fillers import Filler
-from lib.prompts.problem_sets import load_problems
+from lib.prompts.conditions import Filler
+from lib.prompts.problems import load_problems
 
 if TYPE_CHECKING:
     from lib.generation.workers import Workers
@@ -234,5 +234,5 @@ def _row(
     row["correct_authors"] = is_correct_by_authors(gold, wanted.prompt.text, text)
     row["correct_authors_on_completion"] = is_correct_by_authors(gold, "", text)
     if wanted.arm:
-        row["arm"] = wanted.arm.model_dump()
+        row["arm"] = recorded_arm(wanted.arm)
     return {name: row[name] for name in FIELDS if name in row}

@@ -15,10 +15,9 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import special
 
-from lib.files.text_and_yaml import read_yaml
+from lib.files.text_files import read_yaml
 from lib.paths import DATA
-from lib.statistics.intervals import POINTS, Interval, interval
-from lib.statistics.p_values import holm, smallest_level
+from lib.statistics.intervals import POINTS, Interval, holm, interval, smallest_level
 
 GRADERS = {
     "correct": "this project's grader",

@@ -29,13 +29,11 @@ from lib.evaluation.rows import (
     shared_settings,
 )
 from lib.evaluation.weighted_pass_rates import scored_draws
-from lib.files.jsonl import read
-from lib.files.run_json import first_difference, require_same_settings
-from lib.files.text_and_yaml import read_text
-from lib.models.name_resolution import resolve
+from lib.files.row_store import first_difference, require_same_settings
+from lib.files.text_files import read, read_text
+from lib.models.sources import resolve
 from lib.profiles import Accuracy, Profile
-from lib.prompts.problem_samples import is_within
-from lib.prompts.problem_sets import sample_ids
+from lib.prompts.problems import is_within, sample_ids
 
 # The repository's file with the settings, by part, under which its rows were made.
 RECORDED_SETTINGS = "settings.json"

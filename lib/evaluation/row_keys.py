@@ -8,14 +8,12 @@ from typing import NamedTuple
 
 from lib.arm.settings import Arm
 from lib.evaluation.rows import model_identity
-from lib.files.run_json import settings_key
+from lib.files.row_store import settings_key
 from lib.models.loading import Loaded
 from lib.profiles import Accuracy
-from lib.prompts.building import Prompt, build_prompt
-from lib.prompts.conditions import Condition, Example
-from lib.prompts.fillers import Filler
-from lib.prompts.problem_schema import Problem, posed
-from lib.prompts.rendering import format_for
+from lib.prompts.building import Prompt, build_prompt, format_for
+from lib.prompts.conditions import Condition, Example, Filler
+from lib.prompts.problems import Problem, posed
 
 
 def key_parts(
@@ -30,8 +28,15 @@ def key_parts(
     }
     arm = arm_of(condition, loaded)
     if arm:
-        parts["arm"] = arm.model_dump()
+        parts["arm"] = recorded_arm(arm)
     return parts
+
+
+def recorded_arm(arm: Arm) -> dict[str, object]:
+    """Return ARM's settings as keys and rows have them: with the statistics, which once
+    were a setting.
+    """
+    return {**arm.model_dump(), "statistics": "sequence"}
 
 
 def prompt_of(
@@ -58,14 +63,9 @@ def prompt_of(
 def arm_of(condition: Condition, loaded: Loaded) -> Arm | None:
     """Return the ARM settings of a condition; None if it is without ARM.
 
-    Settings that the condition does not give are the paper's for the model. Statistics
-    are computed for each sequence, as in the authors' code, which runs a single prompt
-    at a time, so that the other prompts of a batch have no influence.
+    Settings that the condition does not give are the paper's for the model.
     """
-    if not condition.arm:
-        return None
-    arm = condition.arm.over(loaded.source.arm)
-    return arm.model_copy(update={"statistics": "sequence"})
+    return condition.arm.over(loaded.source.arm) if condition.arm else None
 
 
 class WantedCompletion(NamedTuple):

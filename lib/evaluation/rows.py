@@ -16,12 +16,10 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from lib.errors import InputError
-from lib.files.run_json import RUN, read_settings
+from lib.files.row_store import RUN, read_settings
 from lib.profiles import Accuracy, Likelihood, PassRates
-from lib.prompts.conditions import INSTRUCTION, Condition
-from lib.prompts.fillers import Filler
-from lib.prompts.problem_schema import Problem
-from lib.prompts.problem_sets import describe, digest_of
+from lib.prompts.conditions import INSTRUCTION, Condition, Filler
+from lib.prompts.problems import Problem, describe, digest_of
 
 if TYPE_CHECKING:
     from lib.models.loading import Loaded

@@ -25,22 +25,20 @@ from typing import NamedTuple
 import torch
 
 from lib import progress
-from lib.arm.forward_hook import installed
+from lib.arm.redistribution import installed
 from lib.attention.custom_attention import hiding
 from lib.errors import InputError
 from lib.evaluation.row_keys import arm_of, key_parts, prompt_of
 from lib.evaluation.rows import SCORE_FIELDS, SCORES, common_fields, versions
-from lib.files.row_store import open_store
-from lib.files.run_json import require_same_settings, settings_key
+from lib.files.row_store import open_store, require_same_settings, settings_key
 from lib.generation.engine_interface import processor_name
 from lib.generation.key_value_caches import prefill, raise_if_nan
 from lib.models.loading import Loaded, load_without_weights, with_weights
 from lib.profiles import Likelihood
 from lib.prompts.batches import in_batches
 from lib.prompts.building import Prompt
-from lib.prompts.conditions import Condition
-from lib.prompts.fillers import Filler
-from lib.prompts.problem_schema import Problem
+from lib.prompts.conditions import Condition, Filler
+from lib.prompts.problems import Problem
 
 
 class Sizes(NamedTuple):
@@ -112,7 +110,7 @@ def log_likelihoods(loaded: Loaded, batch: Mapping[str, TextToScore]) -> list[fl
         stack.enter_context(_hiding_inserted(loaded, texts))
         changed = None
         if arm:
-            hook = stack.enter_context(installed(model, **arm.model_dump()))
+            hook = stack.enter_context(installed(model, arm))
             hook.generators = [_generator(loaded.device, key) for key in batch]
             changed = [len(text.prompt) for text in texts]
         _, logits = prefill(model, rows, before, changed)

@@ -35,17 +35,20 @@ from lib.evaluation.score_run import (
     texts_by_key,
 )
 from lib.evaluation.weighted_pass_rates import is_mixed, scored_draws
-from lib.files.jsonl import read
-from lib.files.run_json import read_settings
+from lib.files.row_store import read_settings
+from lib.files.text_files import read
 from lib.models.loading import Loaded
-from lib.models.name_resolution import resolve
+from lib.models.sources import resolve
 from lib.profiles import SAMPLING_CONDITIONS, Likelihood, PassRates
-from lib.prompts.conditions import Condition
-from lib.prompts.fillers import Filler
-from lib.prompts.problem_samples import sampling_order
-from lib.prompts.problem_schema import Problem
-from lib.prompts.problem_sets import digest, load_problems, solved_problems
-from lib.prompts.rendering import format_for
+from lib.prompts.building import format_for
+from lib.prompts.conditions import Condition, Filler
+from lib.prompts.problems import (
+    Problem,
+    digest,
+    load_problems,
+    sampling_order,
+    solved_problems,
+)
 
 # The text that precedes the gold answer; it is not scored itself.
 BEFORE_ANSWER = "The final answer is $\\boxed{"

@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 from IPython.display import Markdown, display
 
-from lib.models.name_resolution import resolve
-from lib.prompts.problem_sets import describe
+from lib.models.sources import resolve
+from lib.prompts.problems import describe
 from lib.statistics.rounding import decimals_of, format_interval
 
 # Differences that no reader sees: relative to the number, and to the largest number of

@@ -17,7 +17,6 @@ import torch
 import xarray as xr
 
 from lib import progress
-from lib.arm.forward_hook import installed
 from lib.arm.mlp_activations import (
     ACTIVATION_MEASURES,
     BIN_EDGES,
@@ -26,6 +25,7 @@ from lib.arm.mlp_activations import (
     near_zero_bound,
     watched,
 )
+from lib.arm.redistribution import installed
 from lib.arm.settings import Arm
 from lib.attention.model_properties import on_device
 from lib.errors import InputError
@@ -142,7 +142,7 @@ def _measure_problem(
     for condition, by_problem in prompts.items():
         redistribution: AbstractContextManager = nullcontext()
         if parse_condition(condition).arm:
-            redistribution = installed(loaded.model, seed=seed, **arm.model_dump())
+            redistribution = installed(loaded.model, arm, seed=seed)
         with redistribution:
             variables = _measure_prompt(
                 loaded, by_problem[problem], layers, bounds, arm.c

@@ -21,8 +21,8 @@ from lib.measurement.dataset import stacked, to_dataset
 from lib.models.loading import Loaded
 from lib.prompts.batches import batch_tokens, in_batches, pad
 from lib.prompts.building import Prompt, build_prompt
-from lib.prompts.fillers import Filler
-from lib.prompts.problem_schema import Problem
+from lib.prompts.conditions import Filler
+from lib.prompts.problems import Problem
 
 # Token groups for which lambda is reported.
 SPANS = ["original", "problem", "instruction"]

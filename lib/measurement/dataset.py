@@ -26,7 +26,7 @@ import xarray as xr
 
 from lib.errors import InputError
 from lib.files.atomic import write_atomically
-from lib.files.text_and_yaml import read_bytes
+from lib.files.text_files import read_bytes
 from lib.paths import relative_path
 
 TRAINED = "trained"

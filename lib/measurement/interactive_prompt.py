@@ -25,7 +25,7 @@ from lib.generation.engine_interface import Request, Sampling, engine_class
 from lib.measurement.single_prompt import PromptChanges, changes_in_prompt
 from lib.models.loading import Loaded
 from lib.prompts.building import build_prompt
-from lib.prompts.fillers import POSITIONS, Filler
+from lib.prompts.conditions import POSITIONS, Filler
 
 DRAWN_LAYERS = 3
 MAX_FILLER_TOKENS = 220  # at the end of the slider, unless it starts with more

@@ -20,9 +20,8 @@ from collections.abc import Sequence
 import xarray as xr
 
 from lib.errors import InputError
-from lib.files.jsonl import read
-from lib.files.row_store import open_store
-from lib.files.run_json import read_settings, settings_key
+from lib.files.row_store import open_store, read_settings, settings_key
+from lib.files.text_files import read
 from lib.measurement.dataset import (
     MEASURED_PARTS,
     STEPS,
@@ -35,13 +34,12 @@ from lib.measurement.dataset import (
     row_of,
     select_problems,
 )
-from lib.models.availability import named_revision
-from lib.models.name_resolution import arm_for, resolve
+from lib.models.sources import arm_for, named_revision, resolve
 from lib.profiles import Profile
-from lib.prompts.problem_samples import is_within
-from lib.prompts.problem_sets import (
+from lib.prompts.problems import (
     SOURCES,
     digest_of,
+    is_within,
     load_problems,
     sample_ids,
     shown_problem,

@@ -14,11 +14,9 @@ from lib.measurement.attention_changes import measure_attention, prompts_of
 from lib.measurement.dataset import SEEDS, UNIFORM, PlannedStep
 from lib.measurement.single_prompt import measure_tokens
 from lib.models.loading import Loaded, load
-from lib.models.name_resolution import arm_for, resolve
+from lib.models.sources import arm_for, resolve
 from lib.profiles import Profile
-from lib.prompts.problem_samples import stratified_sample
-from lib.prompts.problem_schema import Problem
-from lib.prompts.problem_sets import shown_problem
+from lib.prompts.problems import Problem, shown_problem, stratified_sample
 
 
 @functools.lru_cache(maxsize=1)

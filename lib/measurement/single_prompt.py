@@ -13,7 +13,7 @@ from lib.attention.received import received_attention
 from lib.measurement.attention_changes import Prompts, lambda_of
 from lib.models.loading import Loaded
 from lib.prompts.building import Prompt, build_prompt
-from lib.prompts.fillers import Filler
+from lib.prompts.conditions import Filler
 
 
 def received_by(loaded: Loaded, prompt: Prompt, layers: Sequence[int]) -> np.ndarray:

@@ -14,9 +14,8 @@ from typing import Annotated, Any
 from pydantic import Field, NonNegativeInt, PositiveInt, StringConstraints
 
 from lib.errors import InputError, Settings, unknown, validated
-from lib.files.run_json import settings_key
-from lib.models.availability import source_with_config
-from lib.models.name_resolution import Dtype, resolve
+from lib.files.row_store import settings_key
+from lib.models.sources import Dtype, resolve, source_with_config
 from lib.profiles.profile import Profile, load_profile, profile_names
 from lib.profiles.sections import (
     DTYPE,
@@ -27,8 +26,7 @@ from lib.profiles.sections import (
     Engine,
     NameOrPath,
 )
-from lib.prompts.conditions import parse_condition
-from lib.prompts.fillers import Position
+from lib.prompts.conditions import Position, parse_condition
 
 # The first line of the cell that papermill inserts after a notebook's parameters.
 INJECTED = "# Parameters\n"

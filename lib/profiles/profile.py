@@ -10,11 +10,11 @@ from pydantic import Field, NonNegativeInt
 
 from lib import paths
 from lib.errors import InputError, Settings, unknown, validated
-from lib.files.text_and_yaml import read_yaml
-from lib.models.name_resolution import resolve
+from lib.files.text_files import read_yaml
+from lib.models.sources import resolve
 from lib.profiles.sections import Accuracy, Attention, Likelihood, PassRates
-from lib.prompts.fillers import Filler
-from lib.prompts.problem_samples import is_within
+from lib.prompts.conditions import Filler
+from lib.prompts.problems import is_within
 
 # A profile's name is also the name of a folder.
 FOLDER_NAME = r"^\w[\w.-]{0,79}$"

@@ -15,7 +15,7 @@ from pydantic import (
 )
 
 from lib.errors import Settings, validated
-from lib.models.name_resolution import Dtype, known_models
+from lib.models.sources import Dtype, known_models
 from lib.prompts.conditions import (
     AnsweredField,
     Condition,

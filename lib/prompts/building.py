@@ -6,6 +6,7 @@ space, so that byte-level and sentencepiece vocabularies keep the original token
 unchanged whatever is inserted. Each prompt is checked for this.
 """
 
+import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -13,15 +14,69 @@ import torch
 
 from lib.errors import InputError
 from lib.prompts.conditions import (
+    FORMATS,
     INSTRUCTION,
     WORKED_EXAMPLE,
     Condition,
     Example,
+    Filler,
     parse_condition,
 )
-from lib.prompts.fillers import Filler
 from lib.prompts.insertions import insertions
-from lib.prompts.rendering import render
+
+# The date for templates that print today's: otherwise prompts would change every day,
+# and all answers would be computed again. Llama 3.1's template has this date.
+DAY = datetime.datetime(2024, 7, 26)
+
+
+def format_for(tokenizer, format: str) -> str:
+    """Return the requested format, or plain if the tokenizer has no chat template."""
+    return format if tokenizer.chat_template else "plain"
+
+
+def render(tokenizer, content: str, format: str, turns: list[dict]) -> str:
+    """Return the text that a model reads: worked examples and then the content of a
+    user's turn, plain or in the chat template.
+
+    turns: of the examples, each with its `role` and `content`. Raises InputError for an
+    unknown format, and for a template that is missing, that fails or that changes the
+    content.
+    """
+    if format == "plain":
+        return "\n\n".join([*(turn["content"] for turn in turns), content])
+    if format != "chat":
+        raise InputError(
+            f"unknown prompt format {format!r}: choose from {', '.join(FORMATS)}"
+        )
+    if not tokenizer.chat_template:
+        raise InputError("this model has no chat template: set format to plain")
+    messages = [*turns, {"role": "user", "content": content}]
+    # Templates of multimodal models read a message as a list of parts.
+    in_parts = [
+        {"role": turn["role"], "content": [{"type": "text", "text": turn["content"]}]}
+        for turn in messages
+    ]
+    reasons = []
+    for form in (messages, in_parts):
+        try:
+            text = tokenizer.apply_chat_template(
+                form,
+                tokenize=False,
+                add_generation_prompt=True,
+                strftime_now=DAY.strftime,
+            )
+        except Exception as error:  # a template is a program, which may raise anything
+            reasons.append(
+                f"the model's chat template fails: {error}; use the plain prompt format"
+            )
+            continue
+        if text.count(content) == 1:
+            return text
+        reasons.append(
+            "the chat template changes the problem's text, so token spans cannot be"
+            " exact"
+        )
+    raise InputError(reasons[0])
 
 
 @dataclass(frozen=True)
@@ -78,7 +133,7 @@ def build_prompt(
     if condition.posed:
         raise InputError(
             f"{condition} changes the text of the problem: build the prompt of the text"
-            " that lib.prompts.problem_schema.posed returns, under none"
+            " that lib.prompts.problems.posed returns, under none"
         )
     filler = condition.filler(filler or Filler())
     problem = problem.strip()

@@ -8,7 +8,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from lib.errors import InputError
-from lib.prompts.fillers import Filler
+from lib.prompts.conditions import Filler
 
 # By tokenizer, then by text and length. A cut is the same for every problem, and takes
 # up to 20 ms if the tokenizer has thousands of added tokens, as Gemma's has. The keys

@@ -17,9 +17,8 @@ can be drawn under both prompts, it is the difference of the counted pass rates.
     result = accuracy_difference(right, log_p, drawn_from, problem)
     result.difference.estimate, result.difference.low, result.difference.high
 
-This file needs numpy alone and imports nothing else of this project, so that it can be
-copied. It refuses no estimate: whether log p is that of the draws, the caller has to
-read from the slope and the mean weights. docs/weighted_pass_rates.md says how, what the
+No estimate is refused here: whether log p is that of the draws, the caller has to read
+from the slope and the mean weights. docs/weighted_pass_rates.md says how, what the
 estimate presupposes, and when not to use it.
 """
 
@@ -28,10 +27,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-PERCENT = 100  # differences are in percentage points
-Z = 1.959963984540054  # the normal quantile of a two-sided interval of 95 %
+from lib.statistics.intervals import POINTS, Interval, interval
+
 MIN_PROBLEMS = 5  # with a likelihood, below which no slope is estimated
-MIN_CONSTANT = 20  # equal values, below which they say nothing about how they vary
 # Problems with both right and wrong answers, below which a difference has no interval:
 # in simulations intervals covered the truth in 75 % of samples with one or two such
 # problems, in 89 % with three or four, and in about 95 % with five or more
@@ -39,28 +37,15 @@ MIN_CONSTANT = 20  # equal values, below which they say nothing about how they v
 MIN_MIXED_PROBLEMS = 10
 MOST_STEPS = 50  # of Newton's method, which needs about 7
 
-
-@dataclass(frozen=True)
-class MeanInterval:
-    """A mean over problems with its 95 % interval and its standard error, which are NaN
-    if the problems are too few.
-    """
-
-    estimate: float
-    low: float
-    high: float
-    error: float
-
-
-NO_MEAN = MeanInterval(np.nan, np.nan, np.nan, np.nan)
+NO_MEAN = Interval(np.nan, np.nan, np.nan, np.nan, 0)  # there are too few problems
 
 
 @dataclass(frozen=True)
 class AccuracyDifference:
     """The difference in accuracy between two prompts, and what it rests on."""
 
-    difference: MeanInterval  # second prompt minus first, in percentage points
-    counted: MeanInterval  # the same by counting right answers, without log p
+    difference: Interval  # second prompt minus first, in percentage points
+    counted: Interval  # the same by counting right answers, without log p
     problems: int
     scored_problems: int  # with log p, on which the slope and the mean weights rest
     mixed_problems: int  # with both right and wrong answers
@@ -71,11 +56,11 @@ class AccuracyDifference:
     largest_weight: float  # of one of these answers, under either prompt
     # The calibration slope: 1 if log p is that of the draws, NaN if both prompts give
     # every answer the same log p.
-    slope: MeanInterval
+    slope: Interval
     # Each 1 if log p is that of the draws and all problems are scored; among problems
     # with both right and wrong answers alone it differs from 1 even then. Those of the
     # prompts that drew add up to 2.
-    mean_weights: tuple[MeanInterval, MeanInterval]
+    mean_weights: tuple[Interval, Interval]
 
 
 def accuracy_difference(
@@ -121,11 +106,11 @@ def accuracy_difference(
     of_mixed = log_weight[is_mixed]
     mixed_problems = np.unique(problem[is_mixed])
     by_problem = np.zeros(len(names))
-    by_problem[mixed_problems] = PERCENT * differences(
+    by_problem[mixed_problems] = POINTS * differences(
         right[is_mixed], of_mixed, drawn_from[is_mixed], problem[is_mixed]
     )
-    difference = mean_interval(by_problem)
-    counted = mean_interval(PERCENT * counted_differences(right, drawn_from, problem))
+    difference = interval(by_problem)
+    counted = interval(POINTS * counted_differences(right, drawn_from, problem))
     if len(mixed_problems) < MIN_MIXED_PROBLEMS:
         difference = replace(NO_MEAN, estimate=difference.estimate)
         counted = replace(NO_MEAN, estimate=counted.estimate)
@@ -224,7 +209,7 @@ def effective_sample_size(log_weight: np.ndarray) -> float:
 
 def calibration_slope(
     log_p: np.ndarray, drawn_from: np.ndarray, problem: np.ndarray
-) -> MeanInterval:
+) -> Interval:
     """Return the slope of a logistic regression of the prompt that drew an answer on
     log p under the second prompt minus log p under the first.
 
@@ -245,7 +230,7 @@ def calibration_slope(
         return NO_MEAN
     slope = values.mean()
     influence = np.bincount(scored, values - slope) / len(values)
-    return mean_interval(slope + count * influence)
+    return interval(slope + count * influence)
 
 
 def slope_values(ratio: np.ndarray, from_second: np.ndarray) -> np.ndarray:
@@ -276,66 +261,24 @@ def slope_values(ratio: np.ndarray, from_second: np.ndarray) -> np.ndarray:
 
 def mean_weights(
     log_weight: np.ndarray, problem: np.ndarray
-) -> tuple[MeanInterval, MeanInterval]:
-    """Return the mean weight under either prompt, over problems with log-likelihoods.
+) -> tuple[Interval, Interval]:
+    """Return the mean weight under either prompt, over problems with log-likelihoods;
+    NaN if there are none.
 
     Over answers to all problems its expectation is 1 if log p is that of the draws, and
     a constant error of log p under one prompt shifts it. Over answers to problems with
     both right and wrong answers it is only near 1, because these were selected.
     """
     has_weight = ~np.isnan(log_weight).any(axis=1)
+    if not has_weight.any():
+        return NO_MEAN, NO_MEAN
     scored = np.unique(problem[has_weight], return_inverse=True)[1]
     size = np.bincount(scored)
     first, second = (
-        mean_interval(np.bincount(scored, weight) / size)
+        interval(np.bincount(scored, weight) / size)
         for weight in np.exp(log_weight[has_weight]).T
     )
     return first, second
-
-
-def mean_interval(values: np.ndarray) -> MeanInterval:
-    """Return the mean of independent values (N,) with its 95 % interval.
-
-    This is Student's interval, made longer on the side of the longer tail by three
-    times Johnson's correction (1978, JASA 73:536).
-    """
-    n = len(values)
-    if n < 2:
-        return replace(NO_MEAN, estimate=float(values.mean()) if n else np.nan)
-    mean = float(values.mean())
-    if np.ptp(values) <= 1e-12 * np.abs(values).max():
-        if n < MIN_CONSTANT:
-            return replace(NO_MEAN, estimate=mean)
-        return MeanInterval(mean, mean, mean, 0.0)
-    deviations = values - mean
-    squares = (deviations**2).sum()
-    error = np.sqrt(squares / (n - 1) / n)
-    skew = (deviations**3).sum() / squares**1.5
-    t = _student_quantile(n - 1)
-    longer = 3 * skew * error * (1 + 2 * t**2) / 6
-    low = mean - t * error + min(longer, 0)
-    high = mean + t * error + max(longer, 0)
-    return MeanInterval(mean, float(low), float(high), float(error))
-
-
-def _student_quantile(freedom: int) -> float:
-    """Return Student's quantile of a two-sided interval of 95 %.
-
-    A table for few degrees of freedom, else the expansion in Abramowitz and Stegun
-    (26.7.5), whose error is below 0.001 there.
-    """
-    few = (12.706205, 4.302653, 3.182446, 2.776445)
-    if freedom <= len(few):
-        return few[freedom - 1]
-    terms = (
-        (Z**3 + Z) / 4,
-        (5 * Z**5 + 16 * Z**3 + 3 * Z) / 96,
-        (3 * Z**7 + 19 * Z**5 + 17 * Z**3 - 15 * Z) / 384,
-        (79 * Z**9 + 776 * Z**7 + 1482 * Z**5 - 1920 * Z**3 - 945 * Z) / 92160,
-    )
-    powers = range(1, len(terms) + 1)
-    added = [term / freedom**k for term, k in zip(terms, powers, strict=True)]
-    return Z + sum(added)
 
 
 def _require_shapes(

@@ -11,14 +11,12 @@ from lib import evaluation, paths
 from lib.evaluation.row_keys import arm_of, completions_wanted
 from lib.evaluation.score_run import score_key
 from lib.evaluation.scored_texts import texts_wanted
-from lib.files.jsonl import read
+from lib.files.text_files import read
 from lib.models.loading import Loaded, load_without_weights
-from lib.models.name_resolution import resolve
+from lib.models.sources import resolve
 from lib.profiles import Likelihood, load_profile
-from lib.prompts.conditions import parse_condition
-from lib.prompts.fillers import Filler
-from lib.prompts.problem_schema import Problem
-from lib.prompts.problem_sets import load_problems
+from lib.prompts.conditions import Filler, parse_condition
+from lib.prompts.problems import Problem, load_problems
 
 DEMO = load_profile("demo")
 # Keys depend on the prompt, and problems of MATH-500 may not be in the repository.

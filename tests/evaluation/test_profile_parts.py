@@ -12,8 +12,8 @@ from lib.evaluation import answer_run, rows, scored_texts
 from lib.evaluation.profile_parts import RECORDED_SETTINGS, parts_of_profile
 from lib.evaluation.rows import shared_settings
 from lib.files.atomic import write_json
-from lib.files.run_json import ADVICE
-from lib.models.name_resolution import resolve
+from lib.files.row_store import ADVICE
+from lib.models.sources import resolve
 from lib.profiles import (
     Likelihood,
     PassRates,
@@ -21,8 +21,8 @@ from lib.profiles import (
     load_profile,
     profile_with_overrides,
 )
-from lib.prompts.fillers import Filler
-from lib.prompts.problem_sets import MATH500_LIST, sample_ids
+from lib.prompts.conditions import Filler
+from lib.prompts.problems import MATH500_LIST, sample_ids
 
 DEMO = load_profile("demo")
 SPECS = ["gemma-3-270m", "demo"]

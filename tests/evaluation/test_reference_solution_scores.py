@@ -16,21 +16,19 @@ from families import FAMILIES, spread
 from tokenizers.processors import TemplateProcessing
 
 from lib import progress
-from lib.arm.forward_hook import installed
+from lib.arm.redistribution import installed
 from lib.errors import InputError
 from lib.evaluation import score_run, scored_texts
 from lib.evaluation.score_run import SIZES, require_scorable, score_rows
 from lib.evaluation.scored_texts import BEFORE_ANSWER, texts_wanted
-from lib.files.jsonl import read
+from lib.files.text_files import read
 from lib.generation.engine_interface import processor_name
 from lib.models import available_memory
 from lib.models.loading import load
 from lib.profiles import Likelihood
 from lib.prompts.building import build_prompt
-from lib.prompts.conditions import parse_condition
-from lib.prompts.fillers import Filler
-from lib.prompts.problem_samples import sampling_order
-from lib.prompts.problem_schema import Problem
+from lib.prompts.conditions import Filler, parse_condition
+from lib.prompts.problems import Problem, sampling_order
 
 ARM = "arm:c=1.0"
 SOLUTIONS = ["It is $\\boxed{0}$.", "Adding gives $2$, so $\\boxed{2}$.", "$4$"]
@@ -199,8 +197,8 @@ def with_arm(loaded, prompt, lead, text, key):
     """Return log p(text | prompt, lead) with ARM on the prompt, seeded by a row's
     key.
     """
-    arm = parse_condition(ARM).arm.model_copy(update={"statistics": "sequence"})
-    hook = installed(loaded.model, seed=int(key, 16) % 2**63, **arm.model_dump())
+    arm = parse_condition(ARM).arm
+    hook = installed(loaded.model, arm, seed=int(key, 16) % 2**63)
     after = torch.tensor([[*lead, *text]])
     with torch.inference_mode(), hook:
         first = loaded.model(prompt.input_ids[None], use_cache=True)

@@ -17,9 +17,8 @@ import pytest
 from lib.errors import InputError
 from lib.files import row_store
 from lib.files.atomic import write_json
-from lib.files.jsonl import read
-from lib.files.row_store import NO_LOCKS
-from lib.files.run_json import ADVICE
+from lib.files.row_store import ADVICE, NO_LOCKS
+from lib.files.text_files import read
 
 opened = functools.partial(row_store.open_store, file="completions.jsonl")
 

@@ -24,7 +24,7 @@ from lib.measurement.activation_changes import (
 from lib.measurement.attention_changes import prompts_of
 from lib.models.loading import load
 from lib.prompts.building import build_prompt
-from lib.prompts.problem_sets import load_problems
+from lib.prompts.problems import load_problems
 
 PROBLEMS = load_problems("embedded", limit=4)
 FIRST, _, THIRD, _ = PROBLEMS

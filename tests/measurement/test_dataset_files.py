@@ -15,12 +15,12 @@ from transformers import LlamaForCausalLM
 
 from lib import paths
 from lib.arm.settings import Arm
-from lib.files.jsonl import read
+from lib.files.text_files import read
 from lib.measurement import dataset, measurement_run, networks
 from lib.measurement.dataset import STEPS_FILE, merged, save_measured
 from lib.measurement.measurement_run import Measurements, measure
 from lib.profiles import load_profile, profile_with_overrides
-from lib.prompts.problem_sets import load_problems, sample_ids
+from lib.prompts.problems import load_problems, sample_ids
 
 NAME = "tiny-llama"
 

@@ -23,8 +23,8 @@ from lib.measurement.attention_changes import measure_attention, prompts_of
 from lib.measurement.single_prompt import received_by
 from lib.models.loading import load
 from lib.prompts.building import build_prompt
-from lib.prompts.fillers import Filler
-from lib.prompts.problem_schema import Problem
+from lib.prompts.conditions import Filler
+from lib.prompts.problems import Problem
 
 PROBLEM = "A bag holds $3$ red balls. How many balls does it hold?"
 

@@ -18,9 +18,8 @@ from lib.measurement.measurement_run import measure
 from lib.measurement.single_prompt import received_by
 from lib.models.loading import load
 from lib.profiles import profile_with_overrides
-from lib.prompts.fillers import Filler
-from lib.prompts.problem_samples import stratified_sample
-from lib.prompts.problem_sets import load_problems
+from lib.prompts.conditions import Filler
+from lib.prompts.problems import load_problems, stratified_sample
 
 SEED = 2
 LIMIT = 6

@@ -26,8 +26,14 @@ from transformers import PreTrainedTokenizerFast
 
 from lib.errors import InputError
 from lib.prompts import CONDITIONS, Filler, build_prompt, parse_condition
-from lib.prompts.conditions import FORMATS, INSTRUCTION, WORKED_EXAMPLE, Example
-from lib.prompts.fillers import POSITIONS, RANDOM_SENTENCE
+from lib.prompts.conditions import (
+    FORMATS,
+    INSTRUCTION,
+    POSITIONS,
+    RANDOM_SENTENCE,
+    WORKED_EXAMPLE,
+    Example,
+)
 from lib.prompts.insertions import cut_to_tokens
 
 PROBLEMS = [

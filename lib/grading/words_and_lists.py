@@ -1,12 +1,13 @@
-r"""Compare words (choices, names and other texts), and read the words around a number.
+"""Compare words (choices, names and other texts), and split lists, points and intervals
+into their brackets and their values.
 
-Letters are words inside `\text`, and elsewhere if they spell real words: `p - q` is a
+Letters are words inside `\\text`, and elsewhere if they spell real words: `p - q` is a
 formula, in which upper case and signs count.
 """
 
 import re
 
-from lib.grading.numbers_and_units import split_unit
+from lib.grading.numbers_and_units import NAMED_VALUE, SEPARATORS
 
 _TEXT = re.compile(r"\\text\{([^{}]*)\}")
 # Letters that are no product of variables.
@@ -78,20 +79,6 @@ def _listed(spelled: str, other: str) -> list[str] | None:
     return sorted(part.strip() for part in parts if part.strip())
 
 
-_COMMAND = re.compile(r"\\text\{[^{}]*\}|\\[a-zA-Z]+(?: ?\{[A-Za-z*]*\})?")
-
-
-def has_unread_words(gold: str) -> bool:
-    """Return whether a gold answer has words and a number outside `\\text`, which no
-    rule can read: 5 (five), Answer: 5.
-    """
-    bare = _COMMAND.sub(" ", split_unit(gold)[0])
-    words = [
-        word for word in re.findall("[A-Za-z]{4,}", bare) if _REAL_WORD.fullmatch(word)
-    ]
-    return bool(words) and bool(re.search(r"\d", bare))
-
-
 # Words that change the meaning of a number: "12 or more", "about 12".
 _CHANGES = re.compile(
     r"\b(?:at (?:the )?(?:least|most)|\w+ than|up to|close to|about|around|approx"
@@ -111,17 +98,6 @@ _CHANGES = re.compile(
 def changing_words(spelled: str) -> set[str]:
     """Return the words of an answer that change the meaning of its number."""
     return set(_CHANGES.findall(re.sub(r"\\[a-z]+", " ", spelled.lower())))
-
-
-def without_words(spelled: str) -> str:
-    r"""Return an answer without its words: 12 for `\text{There are } 12`. Words that
-    join two numbers are kept, as in 3 to 4.
-    """
-    opened = _TEXT.sub(r" \1 ", spelled)
-    words = r"(?<![\\a-zA-Z{])[A-Za-z]{2,}(?![a-zA-Z(])[:.,]?"
-    if re.search(rf"\d\s*(?:{words}\s*)+\d", opened):
-        return opened  # the words join two numbers
-    return re.sub(r"\s+", " ", re.sub(words, " ", opened)).strip()
 
 
 _ONES = re.findall(
@@ -153,3 +129,55 @@ def in_digits(spelled: str) -> str:
     number = sum(_DIGITS[name.lower()] for name in match.group(2, 3) if name)
     unit = (match[4] or "}").strip()
     return str(number) if unit == "}" else rf"{number}\text{{ {unit}"
+
+
+_BOTH_SIGNS = re.compile(r"\\pm(?![a-z])")
+
+
+def split_values(text: str) -> tuple[str, list[str]]:
+    r"""Return the brackets around a text ("" for none and for braces) and its values.
+
+    If every value has a different name, as in x = 3, y = 4, the brackets are "=" and
+    the values are in the order of the names.
+    """
+    text = SEPARATORS.sub(",", text).strip()
+    enclosed = re.fullmatch(r"(\(|\[|\\\{)(.*)(\)|\]|\\\})", text)
+    # (\pm 3, 0) is a list of two points, but \{\pm 3, 0\} a set of three values.
+    is_list = text[:1] in "([" and _BOTH_SIGNS.search(text)
+    if enclosed and not is_list and (inside := _between_commas(enclosed[2])):
+        return (enclosed[1] + enclosed[3]).replace(r"\{\}", ""), inside
+    values = _between_commas(text)
+    matches = [NAMED_VALUE.fullmatch(value) for value in values]
+    names = {match[1] for match in matches if match}
+    if not len(names) == len(values) > 1:
+        return "", values
+    # Only letters of the alphabet are sorted: r and \theta stay in their order.
+    return "=", values if any(name[0] == "\\" for name in names) else sorted(values)
+
+
+def _between_commas(text: str) -> list[str]:
+    """Return the values of a list; none if it closes a bracket that is not open."""
+    depth = 0
+    parts = [""]
+    for token in re.findall(r"\\[a-zA-Z]+|\\.|.", text):
+        depth += token in ("(", "[", "{", r"\{")
+        depth -= token in (")", "]", "}", r"\}")
+        if depth < 0:
+            return []
+        if token == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += token
+    signed = [value for part in parts for value in _with_both_signs(part.strip())]
+    return [value for value in signed if value]
+
+
+def _with_both_signs(value: str) -> list[str]:
+    r"""Return both values of an expression with `\pm`; `\mp` has the opposite sign."""
+    if not _BOTH_SIGNS.search(value):
+        return [value]
+    both = []
+    for sign, other in ("+-", "-+"):
+        signed = value.replace(r"\pm", sign, 1).replace(r"\mp", other, 1)
+        both += _with_both_signs(signed)
+    return both

@@ -1,24 +1,165 @@
-"""Load problems: the embedded set, MATH-500 from the hub, or any JSONL file in MATH's
-schema.
+"""Load problems with their gold answers: the embedded set, MATH-500 from the hub, or
+any JSONL file in MATH's schema; and draw samples, stratified by level, of which each
+larger one includes the smaller ones.
 """
 
 import hashlib
 import json
+import math
 import os
+import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Annotated, NamedTuple, TypeVar
 
 from huggingface_hub import HfApi
+from pydantic import BeforeValidator, ConfigDict, Field, NonNegativeInt
 
 from lib import paths
-from lib.errors import InputError, unknown, validated
+from lib.errors import InputError, Settings, unknown, validated
 from lib.files.atomic import write_atomically
-from lib.files.jsonl import json_lines
-from lib.files.text_and_yaml import read_text
-from lib.models.hub_environment import unusable_variable
+from lib.files.text_files import json_lines, plain_digits, read_text
 from lib.paths import DATA
-from lib.prompts.problem_samples import Listed, sampling_order, stratified_sample
-from lib.prompts.problem_schema import REQUIRED, Problem, is_nothing
+from lib.prompts.conditions import Condition
+
+# The end of a sentence in a reference solution.
+SENTENCE_END = re.compile(r"(?<=[.!?])\s")
+
+
+def _level_number(level: object) -> object:
+    """Return a level as an integer: 3 for "Level 3", "3" and 3.0, and 0 for MATH's
+    "Level ?". Other values are returned unchanged.
+    """
+    if isinstance(level, float) and level.is_integer():
+        return int(level)
+    if level == "Level ?":
+        return 0
+    if isinstance(level, str) and re.fullmatch(r"(Level )?\d{1,9}", level):
+        return int(level.removeprefix("Level "))
+    return level
+
+
+def _text_of_number(value: object) -> object:
+    """Return a number as text, and other values unchanged; raise ValueError for true,
+    false and Infinity.
+    """
+    if not isinstance(value, int | float):
+        return value
+    # An integer may be too large to be converted to the float that isfinite needs.
+    is_infinite = isinstance(value, float) and not math.isfinite(value)
+    if isinstance(value, bool) or is_infinite:
+        raise ValueError(f"must be text or a number, not {json.dumps(value)}")
+    return plain_digits(value)
+
+
+def _not_blank(value: object) -> object:
+    """Return a value unchanged; raise ValueError if it is null, NaN or blank."""
+    if is_nothing(value):
+        raise ValueError(f"must not be empty, not {json.dumps(value)}")
+    return value
+
+
+# A text that may be a number in the file: 7 is read as "7".
+Text = Annotated[str, BeforeValidator(_text_of_number)]
+# Fields without which a line is no problem.
+REQUIRED = ("problem", "answer")
+
+
+class Problem(Settings):
+    """A problem in LaTeX with its gold answer.
+
+    An unknown solution or subject is "", an unknown level 0.
+    """
+
+    model_config = ConfigDict(extra="ignore", str_min_length=0)
+    id: Text = Field(alias="unique_id")
+    problem: Annotated[str, BeforeValidator(_not_blank)]
+    answer: Annotated[Text, BeforeValidator(_not_blank)]
+    solution: str = ""
+    subject: str = ""
+    level: Annotated[NonNegativeInt, BeforeValidator(_level_number)] = 0
+
+
+def posed(problem: Problem, condition: Condition) -> str:
+    """Return the text of a problem as a condition poses it: twice, with a hint (the
+    first sentence of its reference solution), or unchanged.
+
+    Raises InputError if the condition gives a hint and the problem has no reference
+    solution.
+    """
+    if condition.posed == "twice":
+        return f"{problem.problem}\n\n{problem.problem}"
+    if condition.posed == "hinted":
+        solution = problem.solution.strip()
+        if not solution:
+            raise InputError(
+                f"problem {problem.id} has no solution, of which {condition} gives the"
+                " first sentence"
+            )
+        return f"{problem.problem}\n\n{SENTENCE_END.split(solution, 1)[0]}"
+    return problem.problem
+
+
+def is_nothing(value: object) -> bool:
+    """Return whether a value is null, blank or NaN, which pandas writes for null."""
+    return value is None or value != value or not str(value).strip()
+
+
+# A level's problem of rank r (from 0) comes at (r + 0.45) / size of the level. Among
+# such offsets, this one differs from the largest-remainder method at the fewest sample
+# sizes.
+OFFSET = 0.45
+
+
+class Listed(NamedTuple):
+    """The id and level of a problem, which suffice to draw a sample."""
+
+    id: str
+    level: int
+
+
+AnyProblem = TypeVar("AnyProblem", Problem, Listed)
+
+
+def stratified_sample(problems: list[Problem], limit: int, seed: int) -> list[Problem]:
+    """Return a sample of `limit` problems, stratified by level, in the given order.
+
+    A larger sample with the same seed includes the smaller one.
+    """
+    chosen = {problem.id for problem in sampling_order(problems, seed)[:limit]}
+    return [problem for problem in problems if problem.id in chosen]
+
+
+def _rank(problem_id: str, seed: int) -> bytes:
+    """Return a pseudorandom key by which the problems of a level are sorted."""
+    # A hash draws the same problems in every version of Python and for every order of
+    # the file.
+    return hashlib.sha256(f"{seed}:{problem_id}".encode()).digest()
+
+
+def sampling_order(problems: list[AnyProblem], seed: int) -> list[AnyProblem]:
+    """Return the problems in an order of which, for every n, the first n are the
+    stratified sample of size n.
+    """
+    # The problems of a level are evenly spaced in this order; in a tie the lower level
+    # comes first.
+    sizes = Counter(problem.level for problem in problems)
+    drawn = Counter[int]()
+    turns = {}
+    for problem in sorted(problems, key=lambda problem: _rank(problem.id, seed)):
+        level = problem.level
+        turns[problem.id] = ((drawn[level] + OFFSET) / sizes[level], level, problem.id)
+        drawn[level] += 1
+    return sorted(problems, key=lambda problem: turns[problem.id])
+
+
+def is_within(limit: int | None, larger: int | None) -> bool:
+    """Return whether a sample of `limit` problems is a subset of a sample of `larger`
+    ones with the same seed; None: all problems.
+    """
+    return larger is None or (limit is not None and limit <= larger)
+
 
 EMBEDDED = DATA / "embedded.jsonl"
 # Id and level of each problem of MATH-500, in its order. They suffice to select a
@@ -204,8 +345,7 @@ def _from_hub() -> list[dict]:
         return dataset.to_list()
     except Exception as error:
         # datasets, the hub and the network raise exceptions without a common class.
-        message = " ".join(str(error).split()) or type(error).__name__
-        reason = unusable_variable() or message
+        reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(
             f"{MATH500} could not be fetched ({reason}); give the path to a JSONL file"
             " of it, or put one at data/math500.jsonl"
