@@ -45,7 +45,7 @@ from lib.statistics.intervals import ENOUGH, POINTS
 # The command that writes a csv, by the first folder of its path.
 WRITTEN_BY = {
     "benchmarks": "make bench",
-    "studies": "python -m studies.{}",
+    "studies": "a script of studies",
     "figures": "make reproduce",
     "data": "make reproduce",
 }
@@ -78,8 +78,9 @@ def csv(path: str) -> pd.DataFrame:
         return pd.read_csv(file)
     except (OSError, ValueError) as error:
         folder = path.partition("/")[0]
-        command = WRITTEN_BY[folder].format(file.stem)
-        raise InputError(f"cannot read {path} ({error}): {command} writes it") from None
+        raise InputError(
+            f"cannot read {path} ({error}): {WRITTEN_BY[folder]} writes it"
+        ) from None
 
 
 def rows(path: str) -> list[SimpleNamespace]:
@@ -326,27 +327,6 @@ def sinks() -> list[SimpleNamespace]:
     """
     measured = measure(load_profile("families"), "attention", "controls")
     return as_rows(network_tables.sinks_table(measured))
-
-
-def figures_drawn() -> Iterator[SimpleNamespace]:
-    """Yield each stored figure that data/figures.yaml lists, with its file, title,
-    profile, and the notebook that draws it.
-    """
-    notebooks = {path: path.read_text(encoding="utf-8") for path in paths.notebooks()}
-    groups = read_yaml(paths.DATA / "figures.yaml").values()
-    for figure in itertools.chain(*groups):
-        call = f', \\"{figure["id"]}\\", figure'
-        (notebook,) = [path for path, text in notebooks.items() if call in text]
-        for profile in ("families", "demo"):
-            file = paths.FIGURES / profile / f"{figure['id']}.png"
-            if file.is_file():
-                yield SimpleNamespace(
-                    file=file.relative_to(paths.ROOT).as_posix(),
-                    title=figure["title"],
-                    profile=profile,
-                    notebook=notebook.relative_to(paths.ROOT).as_posix(),
-                    number=notebook.stem[:2],
-                )
 
 
 def fields() -> Iterator[tuple[str, str, str | None]]:

@@ -72,9 +72,9 @@ GPU_BLOCK_ELEMENTS = 1 << 27
 # because half of a single block would be hidden by the causal mask. Of 2, 4, 6 and 8
 # blocks, four were the fastest for 16 prompts of 1,024 tokens in bfloat16, where each
 # kernel has to be launched, and as fast as six in float32
-# (benchmarks/results/gpu_parts.csv). The number of queries in a block is a multiple of
-# 16, as matrix units prefer. GPU_BLOCK_ELEMENTS may require more and smaller blocks, of
-# any number of queries.
+# (benchmarks/gpu_parts.py at commit 988d198). The number of queries in a block is a
+# multiple of 16, as matrix units prefer. GPU_BLOCK_ELEMENTS may require more and
+# smaller blocks, of any number of queries.
 GPU_UNDIVIDED_ELEMENTS = 1 << 24
 GPU_CAUSAL_BLOCKS = 4
 GPU_TILE = 16

@@ -32,8 +32,8 @@ from lib.statistics.intervals import POINTS, Interval, interval
 MIN_PROBLEMS = 5  # with a likelihood, below which no slope is estimated
 # Problems with both right and wrong answers, below which a difference has no interval:
 # in simulations intervals covered the truth in 75 % of samples with one or two such
-# problems, in 89 % with three or four, and in about 95 % with five or more
-# (studies/weights_few.py). Twice as many allow for longer tails than simulated.
+# problems, in 91 % with three or four, and in about 95 % with five or more
+# (studies/weights_simulated.py). Twice as many allow for longer tails than simulated.
 MIN_MIXED_PROBLEMS = 10
 MOST_STEPS = 50  # of Newton's method, which needs about 7
 

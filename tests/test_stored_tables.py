@@ -1,5 +1,5 @@
-"""Studies of the precision of the stored answers, and of differences by chance
-alone.
+"""Tables of the stored answers: each follows from the data, and its statistics are
+those of small examples.
 """
 
 from itertools import permutations
@@ -14,15 +14,25 @@ from lib.evaluation.rows import frame
 from lib.evaluation.weighted_pass_rates import weighted_differences
 from lib.prompts.conditions import INSTRUCTION
 from lib.prompts.problems import Problem
-from studies import (
-    chance,
-    greedy_and_sampled,
-    limits,
-    pooled,
-    precision,
-    solved,
-    spelling,
-)
+from studies import spelling, stored_answers
+from studies.keeping import RESULTS
+
+NONE = pd.DataFrame(columns=["model"])
+
+
+@pytest.mark.parametrize("name", stored_answers.TABLES)
+def test_a_stored_table_follows_from_the_stored_answers(name):
+    table = stored_answers.TABLES[name]().reset_index(drop=True)
+    kept = pd.read_csv(RESULTS / f"{name}.csv")[list(table)]
+    pd.testing.assert_frame_equal(kept, table, check_dtype=False, rtol=1e-3)
+
+
+def test_by_the_authors_rule_the_prompt_decides_if_an_answer_has_no_box():
+    answers = [r"\boxed{12}", r"\boxed{2}", "I do not know.", r"\boxed{}"]
+    rows = [record("none", said, False, response=said, answer="12") for said in answers]
+    judged = stored_answers.judged(frame(rows))[stored_answers.RULES[1:]]
+    assert judged["rule_our_prompt"].tolist() == [True, True, True, True]
+    assert judged["rule_authors_prompt"].tolist() == [True, True, False, True]
 
 
 def solutions(tokens, changes=None):
@@ -40,7 +50,7 @@ def solutions(tokens, changes=None):
 
 def test_short_solutions_have_a_high_log_likelihood_but_an_average_one_per_token():
     answers = frame(run("none", right=12, n=30))
-    table = solved.orders(solutions(range(10, 40)), answers).set_index("order")
+    table = stored_answers.solved(solutions(range(10, 40)), answers).set_index("order")
     assert table.area.to_dict() == {"log p": 100, "log p per token": 50, "shorter": 100}
     assert set(table.n) == {30}
     assert set(table.solved) == {12}
@@ -70,7 +80,9 @@ def test_changes_of_likelihood_and_accuracy_are_compared_by_problem():
     draws = draws_of(rows)
     # The last problem has no scored solution, and two problems swap their ranks.
     changes = [gains[1], gains[0], *gains[2:-1]]
-    (row,) = solved.nats_and_points(solutions(range(19), changes), draws).itertuples()
+    (row,) = stored_answers.nats_and_points(
+        solutions(range(19), changes), draws
+    ).itertuples()
     assert (row.n, row.mixed_problems) == (19, 19)
     assert row.rho == pytest.approx(1 - 6 * 2 / (19 * (19**2 - 1)))
     assert row.rho_low < row.rho < row.rho_high
@@ -78,44 +90,27 @@ def test_changes_of_likelihood_and_accuracy_are_compared_by_problem():
 
 
 def test_the_interval_of_a_correlation_is_fishers_z_interval():
-    low, high = solved.correlation_ends(0.0, 403)
+    low, high = stored_answers.correlation_ends(0.0, 403)
     assert (low, high) == pytest.approx((-0.0977, 0.0977), abs=1e-4)
 
 
 def test_the_z_of_a_cut_equals_that_of_welchs_test():
     points = np.random.default_rng(1).normal(size=60)
     points[:25] += 1
-    by_cut = chance.z_of_cuts(points, np.array([20, 25]))
+    by_cut = stored_answers.z_of_cuts(points, np.array([20, 25]))
     for cut, z in zip((20, 25), by_cut, strict=True):
         welch = scipy.stats.ttest_ind(points[:cut], points[cut:], equal_var=False)
         assert z == pytest.approx(welch.statistic)
 
 
 def test_many_cuts_have_a_larger_p_value_than_one(monkeypatch):
-    monkeypatch.setattr(chance, "SHUFFLES", 5000)
+    monkeypatch.setattr(stored_answers, "SHUFFLES", 5000)
     points = np.random.default_rng(2).normal(size=500)
-    points[: chance.LAST_LOOK] += 0.2
-    one, largest, blocks = chance.of_blocks(points)
+    points[: stored_answers.LAST_LOOK] += 0.2
+    one, largest, blocks = stored_answers.of_blocks(points)
     assert abs(one["statistic"]) <= largest["statistic"]
     assert one["p_value"] < largest["p_value"] < 1
     assert one["p_value"] < blocks["p_value"] < 1
-
-
-def test_a_token_limit_counts_longer_samples_as_wrong():
-    rows = []
-    for number in range(10):
-        for condition in ("none", "mless"):
-            # Without slashes one of two answers is right, but for one problem, and
-            # right answers are long.
-            for sample in range(2):
-                right = sample == 1 and condition == "none" and number > 0
-                answer = record(condition, f"p{number}", right)
-                tokens = 600 if right else 200
-                rows.append(answer | {"sample": sample, "completion_tokens": tokens})
-    table = limits.of_samples(frame(rows), [512, 768]).set_index("limit")
-    assert table.effect.to_dict() == {512: 0, 768: -45}
-    assert table.effect_low[768] < -45 < table.effect_high[768] < 0
-    assert set(table.n) == {10}
 
 
 def test_the_largest_of_many_limits_is_compared_with_the_largest_by_chance():
@@ -128,7 +123,7 @@ def test_the_largest_of_many_limits_is_compared_with_the_largest_by_chance():
             right = condition == "mless" if number < 10 else number % 2 == 0
             answer = record(condition, f"p{number}", right)
             rows.append(answer | {"completion_tokens": tokens})
-    alone, corrected, largest = chance.of_limits(frame(rows))
+    alone, corrected, largest = stored_answers.of_limits(frame(rows))
     assert alone["question"] == "limit of 640 tokens"
     assert alone["p_value"] == pytest.approx(2 / 2**10)
     assert corrected["p_value"] == pytest.approx(9 * 2 / 2**10)
@@ -142,11 +137,11 @@ def test_models_are_pooled_by_problem():
         rows += run("none", right=4, n=40, model=model)
         rows += run("repeat", right=12, n=40, model=model)
         rows += run("mless", right=4, n=40, model=model)
-    repeat, slashes = pooled.pooled(frame(rows)).itertuples()
+    repeat, slashes = stored_answers.pooled(frame(rows)).itertuples()
     assert (repeat.condition, repeat.models, repeat.n) == ("repeat", 2, 40)
     assert (repeat.effect, repeat.gained, repeat.lost) == (20, 16, 0)
     # Two models that gain on the same problems are no more evidence than one.
-    alone = pooled.pooled(frame(rows[:120]))
+    alone = stored_answers.pooled(frame(rows[:120]))
     assert repeat.low == pytest.approx(alone.low[0])
     assert (slashes.effect, slashes.p_holm) == (0, 1)
     assert repeat.p_holm == pytest.approx(2 * repeat.p_value)
@@ -167,14 +162,14 @@ def test_shuffling_estimates_the_sampling_noise_of_the_weighted_difference(monke
             for right in map(list, permutations(of_problem.right))
         ]
         expected += np.mean(squares) / 3  # problems
-    monkeypatch.setattr(precision, "SHUFFLES", 300)
-    (row,) = precision.of_weighted(draws)
+    monkeypatch.setattr(stored_answers, "TIMES_SHUFFLED", 300)
+    (row,) = stored_answers.precision(NONE, draws).to_dict("records")
     assert row["by_shuffling"] == pytest.approx(expected, rel=0.2)
     assert (row["n"], row["answers"]) == (3, 4)
 
 
 def test_more_answers_narrow_the_interval_only_if_sampling_noise_dominates(monkeypatch):
-    monkeypatch.setattr(precision, "SHUFFLES", 40)
+    monkeypatch.setattr(stored_answers, "TIMES_SHUFFLED", 40)
     rng = np.random.default_rng(4)
     by_chance, by_problem = [], []
     for number in range(500):
@@ -186,20 +181,14 @@ def test_more_answers_narrow_the_interval_only_if_sampling_noise_dominates(monke
         # Slashes make the right answers likelier in every other problem.
         by_problem += mixed(f"p{number}", gain=3.0 * (number % 2))
     halved, wide = (
-        precision.of_weighted(draws_of(rows))[0] for rows in (by_chance, by_problem)
+        stored_answers.precision(NONE, draws_of(rows)).iloc[0]
+        for rows in (by_chance, by_problem)
     )
     assert halved["half_width_more"] == pytest.approx(halved["half_width"] / 2, rel=0.3)
     assert wide["half_width_more"] > 0.6 * wide["half_width"]
     assert halved["detectable"] == pytest.approx(
         2.8016 / 1.96 * halved["half_width"], rel=1e-3
     )
-
-
-def test_the_precision_of_greedy_answers_follows_from_their_discordant_pairs():
-    rows = run("none", right=50, n=100) + run("mless", right=54, n=100)
-    (row,) = precision.of_greedy(frame(rows))
-    change = np.array([100.0] * 4 + [0] * 96)
-    assert row["half_width"] == pytest.approx(1.96 * change.std(ddof=1) / 10, rel=1e-3)
 
 
 def test_a_comma_in_the_instruction_is_compared_on_the_same_problems():
@@ -216,20 +205,3 @@ def test_a_comma_in_the_instruction_is_compared_on_the_same_problems():
     (row,) = spelling.compared(of_spelled, stored).itertuples()
     assert row.n == 25
     assert (row.comma, row.slashes) == pytest.approx((0.5, -1))
-
-
-def test_greedy_and_sampled_changes_are_compared_on_the_problems_of_both():
-    # Without slashes no greedy answer is right, and with them every second one is.
-    greedy = frame(
-        [record("none", f"p{number}", False) for number in range(12)]
-        + [record("mless", f"p{number}", number % 2 == 0) for number in range(12)]
-    )
-    draws = draws_of(
-        [row for number in range(2, 20) for row in mixed(f"p{number}", 0.5)]
-    ).assign(model=greedy.model[0])
-    (row,) = greedy_and_sampled.compare(greedy, draws).itertuples()
-    by_weights = weighted_differences(draws, "mless", "none").iloc[0]
-    assert row.n == 10
-    assert (row.greedy, row.sampled) == (50, pytest.approx(by_weights))
-    assert row.difference == pytest.approx(50 - by_weights)
-    assert row.difference_low < row.difference < row.difference_high
