@@ -8,12 +8,11 @@
 # make test-vllm   the test of the second engine, after installing it for the CPU
 # make test-ray    the tests of lost workers, after installing Ray: minutes
 # make lab         JupyterLab on the notebooks
-# make report      an interactive page and the notebooks as HTML, in a folder that can be published: results/PROFILE/report
+# make report      the notebooks as web pages with an index, in a folder that can be published: results/report
 # make conda       the same environment for conda users, with the demo model's weights
 # make bench       timings and memory, into benchmarks/results
 # make gpu         throughput of received attention, likelihoods and answers on a GPU, into benchmarks/results
-# make readme      README.md and docs/*.md from docs/templates, after `make reproduce` or `make bench` changed numbers
-# make address     URL=https://github.com/...: the address of this copy, for README, CITATION and other files that name it
+# make readme      docs/*.md from docs/templates, after `make reproduce` or `make bench` changed numbers
 # make outputs     run the notebooks in place, so that they store the outputs that the tests compare
 # Each target first installs what is missing in .venv, and repeats nothing.
 
@@ -25,7 +24,7 @@ READY := .venv/.ready
 LEFT_OUT := .venv/etc/jupyter/labconfig/page_config.json
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: install reproduce families scores test test-vllm test-ray lab report conda bench gpu readme outputs address
+.PHONY: install reproduce families scores test test-vllm test-ray lab report conda bench gpu readme outputs
 
 install: $(READY)
 
@@ -58,10 +57,11 @@ lab: $(READY) $(LEFT_OUT)
 	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) --LanguageServerManager.autodetect=False notebooks
 
 report: $(READY)
-	$(BIN)/python -m lib report --profile $(PROFILE)
+	$(BIN)/jupyter nbconvert --to html --output-dir results/report notebooks/0*.ipynb
+	cd results/report && for page in 0*.html; do echo "<p><a href=$$page>$${page%.html}</a></p>"; done > index.html
 
 conda:
-	conda env create -f requirements/environment.yml
+	conda env create -f environment.yml
 	conda run -n meaningless-tokens python -m pip install --no-deps -r requirements/demo.txt
 
 bench: $(READY)
@@ -70,16 +70,11 @@ bench: $(READY)
 	$(BIN)/python benchmarks/extraction.py
 	$(BIN)/python benchmarks/likelihood.py
 	$(BIN)/python benchmarks/generation.py
-	$(BIN)/python benchmarks/many_problems.py
 
 gpu: $(READY)
 	$(BIN)/python benchmarks/gpu.py
 
 readme: $(READY)
-	$(BIN)/python -m docs.write
-
-address: $(READY)
-	$(BIN)/python -m docs.address $(URL)
 	$(BIN)/python -m docs.write
 
 outputs: $(READY)

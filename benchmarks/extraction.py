@@ -28,7 +28,7 @@ from measuring import keep
 from lib.attention.received import received_attention
 from lib.models.conversion import converted
 from lib.models.loading import load
-from lib.models.name_resolution import resolve
+from lib.models.sources import resolve
 
 WAYS = ["layer1", "all", "sdpa", "eager", "lens_layer1", "lens_all"]
 # Our ways, and those of TransformerLens with the same layers.

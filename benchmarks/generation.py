@@ -21,9 +21,9 @@ from measuring import keep
 from lib.generation.engine_interface import Request, Sampling, engine_class
 from lib.models.conversion import converted
 from lib.models.loading import Loaded, load
-from lib.models.name_resolution import resolve
+from lib.models.sources import resolve
 from lib.prompts.building import Prompt, build_prompt
-from lib.prompts.problem_sets import load_problems
+from lib.prompts.problems import load_problems
 
 BATCH = 64
 HARNESS_BATCHES = (8, 32)

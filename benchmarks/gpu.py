@@ -29,7 +29,7 @@ from lib.generation.engine_interface import (
 )
 from lib.models.loading import Loaded, load, load_without_weights
 from lib.prompts.building import build_prompt
-from lib.prompts.problem_sets import load_problems
+from lib.prompts.problems import load_problems
 
 TOKENS = 1024
 ROWS = 16

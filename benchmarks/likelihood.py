@@ -18,14 +18,13 @@ import torch
 from measuring import in_turns, keep
 from transformers import AutoModelForCausalLM
 
-from lib.evaluation.log_likelihood import TextToScore, log_likelihoods
+from lib.evaluation.score_run import TextToScore, log_likelihoods
 from lib.generation.key_value_caches import logits_at
 from lib.models.loading import Loaded, load
 from lib.prompts.batches import pad
 from lib.prompts.building import build_prompt
 from lib.prompts.conditions import parse_condition
-from lib.prompts.problem_schema import Problem
-from lib.prompts.problem_sets import load_problems
+from lib.prompts.problems import Problem, load_problems
 
 PROBLEMS = 16
 REPEATS = 5

@@ -61,22 +61,5 @@ def keep(name: str, table: pd.DataFrame, **settings: object) -> pd.DataFrame:
     machine, and return it.
     """
     table = table.assign(**settings, **machine())
-    _write(name, table)
-    return table
-
-
-def keep_beside(name: str, table: pd.DataFrame) -> None:
-    """Replace the rows of a table's models in results/<name>.csv by those of the table;
-    other rows are kept, with their machine.
-    """
-    table = table.assign(**machine())
-    path = RESULTS / f"{name}.csv"
-    if path.exists():
-        kept = pd.read_csv(path)
-        others = kept[~kept["model"].isin(table["model"])]
-        table = pd.concat([others, table]).sort_values("model")
-    _write(name, table)
-
-
-def _write(name: str, table: pd.DataFrame) -> None:
     table.to_csv(RESULTS / f"{name}.csv", index=False, float_format="%.4g")
+    return table

@@ -17,13 +17,18 @@ from pydantic.fields import FieldInfo
 from lib import evaluation, paths
 from lib.claims import answer_measures
 from lib.claims.claim import Claim, load_claims
-from lib.claims.verdict_files import stored_verdicts
-from lib.claims.verdicts import Estimate, Verdict, models_of, verdicts_on
+from lib.claims.verdicts import (
+    Estimate,
+    Verdict,
+    models_of,
+    read_verdicts,
+    verdicts_on,
+)
 from lib.errors import InputError
 from lib.evaluation import answer_tables, likelihood_tables
 from lib.evaluation.profile_parts import parts_of_profile
 from lib.figures.notebook_tables import intervals_of
-from lib.files.text_and_yaml import read_yaml
+from lib.files.text_files import read_yaml
 from lib.measurement import network_tables
 from lib.measurement.measurement_run import measure
 from lib.profiles import (
@@ -34,13 +39,13 @@ from lib.profiles import (
     Profile,
     load_profile,
 )
-from lib.prompts.fillers import Filler
+from lib.prompts.conditions import Filler
 from lib.statistics.intervals import ENOUGH, POINTS
 
 # The command that writes a csv, by the first folder of its path.
 WRITTEN_BY = {
     "benchmarks": "make bench",
-    "studies": "python -m studies.{}",
+    "studies": "a script of studies",
     "figures": "make reproduce",
     "data": "make reproduce",
 }
@@ -73,8 +78,9 @@ def csv(path: str) -> pd.DataFrame:
         return pd.read_csv(file)
     except (OSError, ValueError) as error:
         folder = path.partition("/")[0]
-        command = WRITTEN_BY[folder].format(file.stem)
-        raise InputError(f"cannot read {path} ({error}): {command} writes it") from None
+        raise InputError(
+            f"cannot read {path} ({error}): {WRITTEN_BY[folder]} writes it"
+        ) from None
 
 
 def rows(path: str) -> list[SimpleNamespace]:
@@ -98,7 +104,7 @@ def as_rows(table: pd.DataFrame) -> list[SimpleNamespace]:
 @functools.cache
 def verdicts(profile: str) -> list[Verdict]:
     """Return the verdicts that the repository stores for a profile."""
-    return stored_verdicts(profile)
+    return read_verdicts(paths.DATA / profile)
 
 
 def about(claim: str) -> list[Verdict]:
@@ -321,27 +327,6 @@ def sinks() -> list[SimpleNamespace]:
     """
     measured = measure(load_profile("families"), "attention", "controls")
     return as_rows(network_tables.sinks_table(measured))
-
-
-def figures_drawn() -> Iterator[SimpleNamespace]:
-    """Yield each stored figure that data/figures.yaml lists, with its file, title,
-    profile, and the notebook that draws it.
-    """
-    notebooks = {path: path.read_text(encoding="utf-8") for path in paths.notebooks()}
-    groups = read_yaml(paths.DATA / "figures.yaml").values()
-    for figure in itertools.chain(*groups):
-        call = f', \\"{figure["id"]}\\", figure'
-        (notebook,) = [path for path, text in notebooks.items() if call in text]
-        for profile in ("families", "demo"):
-            file = paths.FIGURES / profile / f"{figure['id']}.png"
-            if file.is_file():
-                yield SimpleNamespace(
-                    file=file.relative_to(paths.ROOT).as_posix(),
-                    title=figure["title"],
-                    profile=profile,
-                    notebook=notebook.relative_to(paths.ROOT).as_posix(),
-                    number=notebook.stem[:2],
-                )
 
 
 def fields() -> Iterator[tuple[str, str, str | None]]:

@@ -1,4 +1,5 @@
-"""Write README.md, docs/*.md and codecheck.yml from docs/templates and stored results.
+"""Write the documents whose tables are filled in: docs/*.md from docs/templates and
+stored results.
 
     make readme
 
@@ -20,13 +21,9 @@ from lib import paths
 from lib.claims.verdicts import Verdict, models_of, totals
 from lib.errors import InputError
 from lib.files.atomic import write_atomically
-from lib.report.page import addresses
 from lib.statistics.importance_weighting import MIN_MIXED_PROBLEMS
 
 TEMPLATES = Path(__file__).parent / "templates"
-# Templates of documents; those with other suffixes are included in several documents.
-SUFFIXES = (".md.j2", ".yml.j2")
-IN_ROOT = ("README.md", "codecheck.yml")  # the other documents are written to docs/
 SHORT_NAMES = {
     "Qwen2.5-Coder-1.5B-Instruct": "Qwen 1.5B",
     "Qwen2.5-Coder-0.5B-Instruct": "Qwen 0.5B",
@@ -69,13 +66,12 @@ def documents() -> dict[Path, str]:
     """
     templates = environment()
     texts = {}
-    for name in templates.list_templates(
-        filter_func=lambda name: name.endswith(SUFFIXES)
-    ):
+    for name in templates.list_templates():
         document = name.removesuffix(".j2")
-        folder = paths.ROOT if document in IN_ROOT else paths.ROOT / "docs"
         try:
-            texts[folder / document] = templates.get_template(name).render()
+            texts[paths.ROOT / "docs" / document] = templates.get_template(
+                name
+            ).render()
         except InputError as error:
             raise InputError(f"{document}: {error}") from None
     return texts
@@ -93,7 +89,7 @@ def environment() -> jinja2.Environment:
         keep_trailing_newline=True,
         finalize=format,  # an estimate prints itself with its interval
     )
-    jinja.globals |= vars(stored) | {"addresses": addresses, "totals": totals}
+    jinja.globals |= vars(stored) | {"totals": totals}
     jinja.globals["MIN_MIXED_PROBLEMS"] = MIN_MIXED_PROBLEMS
     jinja.filters |= {filter_.__name__.strip("_"): filter_ for filter_ in FILTERS}
     return jinja
@@ -189,11 +185,6 @@ def effects(rows: Iterable[Verdict], control: str = "") -> list[float]:
     return [source.effect for source in sources if source]
 
 
-def including(rows: Iterable[Verdict], number: float) -> list[Verdict]:
-    """Return the verdicts whose interval includes a number."""
-    return [row for row in rows if row.estimate.includes(number)]
-
-
 def excluding_zero(rows: Iterable[Verdict], side: str = "above") -> list[Verdict]:
     """Return the verdicts whose interval lies above 0, or below it if `side` is below.
 
@@ -238,7 +229,6 @@ FILTERS: tuple[Callable, ...] = (
     cells,
     where,
     effects,
-    including,
     excluding_zero,
     gains,
     supported,

@@ -28,12 +28,11 @@ The second half reproduces the paper, in this order:
 - evaluation: answers and log-likelihoods, their storage, and tables of them.
 - claims: the claims, and the rule that decides each of them.
 - figures: the appearance of figures and printed tables.
-- plan: what a run will download and compute, and how much memory it needs.
-- report: the content of the HTML page.
+- plan: what a run will compute, and how much of it is stored.
 - reproduce, __main__: running the notebooks; the command line, `python -m lib`.
 
 Four data structures connect them: `measured`, one Dataset per model
-(lib.measurement.dataset_variables); `answers` and `scores`, DataFrames with a row per
+(lib.measurement.dataset); `answers` and `scores`, DataFrames with a row per
 completion, and per scored text and condition (lib.evaluation); and `verdicts`, a
 Verdict per claim and model (lib.claims.verdicts). Each subpackage describes its modules
 in its `__init__`, and CONTRIBUTING.md shows with an example where a change belongs.
@@ -54,6 +53,6 @@ A subpackage imports only from the lines above it:
     measurement evaluation
     claims
     plan
-    report reproduce
+    reproduce
     __main__
 """

@@ -42,7 +42,7 @@ try:
         arguments_of,
         parser_of,
     )
-    from lib.prompts.fillers import Filler
+    from lib.prompts.conditions import Filler
 except ModuleNotFoundError as error:
     sys.exit(
         f"error: {(NO_UNIX if error.name in UNIX else NOT_HERE).format(error.name)}"
@@ -55,11 +55,6 @@ def reproduce(overrides: Overrides, options: NotebookOptions) -> None:
     """Run the notebooks and print the verdicts that notebook 06 gives."""
     notebooks = paths.notebooks(options.only)
     profile = _checked(overrides)
-    if options.fresh and options.only and profile.results.is_dir():
-        raise InputError(
-            f"--fresh deletes all of {profile.results}, and --only computes a part of"
-            " it: leave one of them out, or give a new --name"
-        )
     # Imported only now, because plotting libraries take long to import and the checks
     # above do not need them.
     from lib import reproduce
@@ -68,40 +63,21 @@ def reproduce(overrides: Overrides, options: NotebookOptions) -> None:
 
 
 def plan(overrides: Overrides) -> None:
-    """Show what a profile will download, compute and need on this machine; nothing
+    """Show how many prompts a profile will compute, and how many are stored; nothing
     runs.
     """
     profile = _checked(overrides)
-    from lib import plan
+    from lib.plan import as_text, tasks_of
 
-    planned = plan.make_plan(profile)
-    print(plan.as_text(planned))
-    plan.require_memory(planned)
-
-
-def fetch(overrides: Overrides) -> None:
-    """Download the weights and problems of a profile, so that it runs without
-    network.
-    """
-    profile = _checked(overrides)
-    from lib.plan import downloads, make_plan
-
-    for line in downloads(make_plan(profile)):  # this downloads the problems
-        print(line, flush=True)
-    print("all weights and problems are on this disk: HF_HUB_OFFLINE=1 works now")
+    print(as_text(tasks_of(profile)))
 
 
 def claims(overrides: Overrides) -> None:
     """Judge every claim of the paper on the results of a profile."""
-    _judge(_checked(overrides))
-
-
-def _judge(profile: Profile) -> None:
-    """Judge every claim, store the verdicts and print them."""
+    profile = _checked(overrides)
     from lib.claims.claim import load_claims
     from lib.claims.judging import gather, judge
-    from lib.claims.verdict_files import write_verdicts
-    from lib.claims.verdicts import totals, verdicts_as_text
+    from lib.claims.verdicts import totals, verdicts_as_text, write_verdicts
 
     if not profile.all_shipped:
         print(
@@ -126,18 +102,6 @@ def _checked(overrides: Overrides) -> Profile:
     if name != overrides.profile:
         print(f"profile {name}: results/{name}, figures/{name}", file=sys.stderr)
     return profile
-
-
-def report(overrides: Overrides) -> None:
-    """Write a profile's results as a web page, in a folder that can be published. Its
-    claims are judged first, and missing results are computed.
-    """
-    # Imported first, so that a missing package is reported before anything is judged.
-    from lib.report.page import write_report
-
-    profile = _checked(overrides)
-    _judge(profile)  # again, because answers or rules may have changed
-    print(write_report(profile))
 
 
 def evaluate(options: EvaluateOptions, accuracy: Accuracy) -> None:
@@ -170,8 +134,7 @@ def likelihood(options: LikelihoodOptions, likelihood: Likelihood) -> None:
     # Imported only now, so that the help and errors in options need not wait for torch.
     from lib.evaluation.likelihood_tables import nat_table
     from lib.evaluation.pass_rate_tables import pass_rate_table
-    from lib.evaluation.reference_solution_scores import score_solutions
-    from lib.evaluation.sampled_answer_scores import score_draws
+    from lib.evaluation.scored_texts import score_draws, score_solutions
     from lib.figures.notebook_tables import rounded
 
     if options.answers is None:
@@ -216,10 +179,8 @@ def grade(options: GradeOptions) -> None:
 
 COMMANDS: tuple[Command, ...] = (
     plan,
-    fetch,
     reproduce,
     claims,
-    report,
     evaluate,
     likelihood,
     grade,

@@ -5,7 +5,6 @@ bars. At the end, the run prints the verdicts on the claims.
 """
 
 import os
-import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -15,16 +14,13 @@ import papermill
 import yaml
 
 from lib import paths
-from lib.claims.verdict_files import read_verdicts
-from lib.claims.verdicts import totals
+from lib.claims.verdicts import read_verdicts, totals
 from lib.errors import InputError
 from lib.evaluation.profile_parts import Part, parts_of_profile
 from lib.files.atomic import write_atomically
-from lib.files.locks import marked_in_use, path_in_use
-from lib.measurement.animated_prompt import AnimatedPromptPart
+from lib.measurement.dataset import MEASURED_PARTS
 from lib.measurement.measurement_run import MeasuredPart
-from lib.measurement.planned_steps import MEASURED_PARTS
-from lib.plan import downloads, make_plan, require_memory, summary
+from lib.plan import summary, tasks_of
 from lib.profiles import VARIATIONS, Profile, profile_names
 
 # The parts from which claims are judged.
@@ -45,37 +41,31 @@ NEEDS = {
     "07_does_it_help": EVIDENCE,
     "08_why": ("ablations", "attention", "controls"),
 }
-SHOWS_A_PROMPT = "01_attention_maps"
 SHOWS_VERDICTS = "06_claims"
 # Notebooks that show only an optional section of a profile.
 SHOWS_SECTION = {"07_does_it_help": "likelihood", "08_why": "ablations"}
 
-AnyPart = MeasuredPart | AnimatedPromptPart | Part
+AnyPart = MeasuredPart | Part
 
 
 def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
     """Run these notebooks under `profile`, store their executed copies and figures, and
     print the verdicts on the claims.
 
-    fresh: whether the results of earlier runs are deleted, and the repository's
-    measurements ignored; its answers and scores are reused in any case. A summary of
-    the plan is printed first. Raises InputError before anything is computed if the run
-    is impossible or would delete what another run uses, and for a notebook that fails.
+    fresh: whether the repository's measurements are ignored; its answers and scores are
+    used in any case. The number of prompts to compute is printed first. Raises
+    InputError for a notebook that fails.
     """
     started = time.monotonic()
     notebooks = _with_something_to_show(notebooks, profile)
     needs = [need for path in notebooks for need in NEEDS.get(path.stem, ())]
     needs = list(dict.fromkeys(needs))
-    plan = make_plan(profile, fresh, needs)
-    require_memory(plan)
-    print(summary(plan), flush=True)
-    for line in downloads(plan):
-        print(line, flush=True)
-    _begin_results(profile, fresh)
-    with marked_in_use(profile.results):
-        _run(notebooks, profile, _parts(profile, stored=not fresh))
+    print(summary(tasks_of(profile, needs, stored=not fresh)), flush=True)
+    recorded = yaml.safe_dump(profile.model_dump(), sort_keys=False)
+    write_atomically(profile.results / "profile.yaml", recorded.encode())
+    _run(notebooks, profile, _parts(profile, stored=not fresh))
     if any(notebook.stem == SHOWS_VERDICTS for notebook in notebooks):
-        print(f"The paper's literal claims: {totals(read_verdicts(profile))}")
+        print(f"The paper's literal claims: {totals(read_verdicts(profile.results))}")
     seconds = time.monotonic() - started
     print(f"Done in {seconds:.0f} s. Figures: {profile.figures}", flush=True)
 
@@ -101,24 +91,6 @@ def _with_something_to_show(notebooks: list[Path], profile: Profile) -> list[Pat
     return others
 
 
-def _begin_results(profile: Profile, fresh: bool) -> None:
-    """Create the folder of results with profile.yaml, which records the settings of the
-    run; a fresh run first deletes the old folder.
-
-    Raises InputError if another run uses the folder that would be deleted.
-    """
-    results = profile.results
-    if fresh and results.exists():
-        if used := path_in_use(results):
-            raise InputError(
-                f"--fresh deletes {results}, but another run uses {used}: wait until it"
-                " ends, or give a new --name"
-            )
-        shutil.rmtree(results)
-    recorded = yaml.safe_dump(profile.model_dump(), sort_keys=False)
-    write_atomically(results / "profile.yaml", recorded.encode())
-
-
 def _run(
     notebooks: Sequence[Path], profile: Profile, parts: Mapping[str, AnyPart]
 ) -> None:
@@ -131,21 +103,18 @@ def _run(
                 parts[need].complete()
                 complete.add(need)
         _execute(notebook, profile)
-    if any(notebook.stem == SHOWS_A_PROMPT for notebook in notebooks):
-        parts["prompts"].complete()  # for the page: no notebook reads it
 
 
 def _parts(profile: Profile, stored: bool) -> dict[str, AnyPart]:
     """Return all parts of a profile by name.
 
-    stored: whether measurements that the repository or the profile's larger run has are
-    used; answers and scores are used in any case.
+    stored: whether measurements that the repository has are used; its answers and
+    scores are used in any case.
     """
     measured = {
         name: MeasuredPart(profile, name, stored=stored) for name in MEASURED_PARTS
     }
-    prompts = {"prompts": AnimatedPromptPart(profile, stored=stored)}
-    return measured | prompts | parts_of_profile(profile)
+    return measured | parts_of_profile(profile)
 
 
 def _set_environment() -> None:

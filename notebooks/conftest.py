@@ -2,9 +2,6 @@
 in JupyterLab, and not warnings on stderr.
 """
 
-# They install a published copy on a hosted machine, so they run nowhere else.
-collect_ignore = ["colab"]
-
 
 def pytest_collectstart(collector):
     if collector.fspath and collector.fspath.ext == ".ipynb":

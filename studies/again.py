@@ -27,8 +27,8 @@ import pandas as pd
 from benchmarks.measuring import machine
 from lib import evaluation
 from lib.evaluation.profile_parts import parts_of_profile
-from lib.evaluation.row_fields import frame
-from lib.files.jsonl import read
+from lib.evaluation.rows import frame
+from lib.files.text_files import read
 from lib.paths import DATA
 from lib.profiles import load_profile
 from studies.keeping import RESULTS, keep
@@ -43,7 +43,7 @@ def compared(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     """Return a row per group of RUNS with n, the number of answers in both runs, and
     the counts of CHANGES.
 
-    first, second: completions of one part, from `lib.evaluation.row_fields.frame`; an
+    first, second: completions of one part, from `lib.evaluation.rows.frame`; an
     answer has the same key in both.
     """
     same = ["key", "part", "model", "dtype"]

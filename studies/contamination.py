@@ -34,16 +34,13 @@ import pandas as pd
 
 from lib import evaluation
 from lib.evaluation.answer_tables import mean_and_bounds
-from lib.evaluation.recorded_settings import versions
-from lib.evaluation.row_fields import model_identity
-from lib.files.jsonl import read
-from lib.files.row_store import open_store
-from lib.files.run_json import settings_key
+from lib.evaluation.rows import model_identity, versions
+from lib.files.row_store import open_store, settings_key
+from lib.files.text_files import read
 from lib.generation.engine_interface import Request, Sampling, engine_class
 from lib.models.loading import Loaded, load_without_weights
 from lib.profiles import load_profile
-from lib.prompts.problem_schema import Problem
-from lib.prompts.problem_sets import digest_of, load_problems
+from lib.prompts.problems import Problem, digest_of, load_problems
 from lib.statistics.intervals import ENOUGH, POINTS
 from studies.keeping import RESULTS, keep
 

@@ -17,8 +17,7 @@ from lib import evaluation
 from lib.evaluation.answer_tables import summarise
 from lib.profiles import load_profile
 from lib.prompts.conditions import parse_condition
-from lib.prompts.problem_schema import Problem, posed
-from lib.prompts.problem_sets import load_problems
+from lib.prompts.problems import Problem, load_problems, posed
 from studies.keeping import RESULTS, keep
 
 HINT = parse_condition("hint")

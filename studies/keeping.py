@@ -1,6 +1,4 @@
-"""Functions that all studies share: reading the rows of runs, and stored answers and
-tables.
-"""
+"""Functions that all studies share: reading the rows of runs, and keeping tables."""
 
 import argparse
 from pathlib import Path
@@ -8,8 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from benchmarks.measuring import machine
-from lib.evaluation.row_fields import frame
-from lib.files.jsonl import read
+from lib.files.text_files import read
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -24,14 +21,6 @@ def rows_of_runs(about: str, files: str) -> list[dict]:
     if not found:
         parser.error(f"none of these folders has {files}")
     return read(*found)
-
-
-def kept_draws(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the sampled answers of a folder of RESULTS, as `frame` returns them, and
-    their scores, one a row.
-    """
-    answers = frame(read(folder / "completions.jsonl.gz"))
-    return answers, pd.DataFrame(read(folder / "scores.jsonl.gz"))
 
 
 def keep(path: Path, table: pd.DataFrame) -> None:

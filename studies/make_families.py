@@ -29,18 +29,17 @@ import xarray as xr
 from lib import progress
 from lib.errors import InputError
 from lib.evaluation.profile_parts import RECORDED_SETTINGS, parts_of_profile
-from lib.evaluation.row_fields import FIELDS, NEXT_TOKEN_FIELDS, SCORE_FIELDS, frame
+from lib.evaluation.rows import FIELDS, SCORE_FIELDS, frame
 from lib.evaluation.weighted_pass_rates import is_mixed, scored_draws
 from lib.files.atomic import write_atomically, write_json
-from lib.files.jsonl import read
-from lib.files.run_json import RUN, first_difference, read_settings
+from lib.files.row_store import RUN, first_difference, read_settings
+from lib.files.text_files import read
 from lib.grading.authors_grader import is_correct_by_authors, is_exact_match
 from lib.grading.extraction import Grade
 from lib.grading.worker_pool import grade_many
-from lib.measurement.animated_prompt import AnimatedPromptPart
-from lib.measurement.dataset_files import save_measured
+from lib.measurement.dataset import save_measured
 from lib.measurement.measurement_run import measure
-from lib.models.name_resolution import resolve
+from lib.models.sources import resolve
 from lib.paths import DATA
 from lib.profiles import SAMPLING_CONDITIONS, Profile, load_profile
 from lib.statistics.intervals import ENOUGH
@@ -56,14 +55,6 @@ def write_measurements(profile: Profile) -> None:
     """Write a file per model with its measurements for figures and claims."""
     for name, measured in measure(profile, stored=False).items():
         save_measured(FOLDER / f"{name}.nc", measured.map(rounded, keep_attrs=True))
-
-
-def write_prompts(profile: Profile) -> None:
-    """Write a file per model with the attention in one prompt, for the page."""
-    part = AnimatedPromptPart(profile, stored=False)
-    part.complete()
-    for path in part.files().values():
-        write_atomically(FOLDER / "prompt" / path.name, path.read_bytes())
 
 
 def rounded(values: xr.DataArray) -> xr.DataArray:
@@ -133,7 +124,7 @@ def write_ablations(stores: list[Path]) -> None:
     """Write a file per model with the scores of ablations of all folders, sorted."""
     by_model = defaultdict(list)
     for row in _records(stores, "scores"):
-        score = {name: row[name] for name in NEXT_TOKEN_FIELDS if name not in LEFT_OUT}
+        score = {name: row[name] for name in SCORE_FIELDS if name not in LEFT_OUT}
         by_model[row["model"]].append(score)
     for name, rows in by_model.items():
         rows.sort(key=lambda row: (row["problem_id"], row["condition"]))
@@ -321,9 +312,7 @@ def main() -> None:
     progress.shown = True
     part, folders = options.part, options.folders
     if not folders:
-        profile = load_profile("families")
-        write_measurements(profile)
-        write_prompts(profile)
+        write_measurements(load_profile("families"))
     elif part == "draws":
         require_settings("draws", _with(folders, "completions"))
         require_settings("draw_scores", _with(folders, "scores"))

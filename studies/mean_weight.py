@@ -25,13 +25,12 @@ import pandas as pd
 
 from lib import evaluation
 from lib.evaluation.pass_rate_tables import SLOPE_INTERVAL, slope_of_draws
-from lib.evaluation.recorded_settings import shared_settings
-from lib.evaluation.row_fields import DRAW_SCORE_FIELDS
-from lib.evaluation.sampled_answer_scores import draws_wanted
-from lib.evaluation.score_run import plain_rows, score_models
+from lib.evaluation.rows import DRAW_SCORE_FIELDS, shared_settings
+from lib.evaluation.score_run import score_models
+from lib.evaluation.scored_texts import draws_wanted
 from lib.evaluation.weighted_pass_rates import is_mixed, scored_draws
 from lib.profiles import SAMPLING_CONDITIONS, Profile, load_profile
-from lib.prompts.problem_sets import load_problems
+from lib.prompts.problems import load_problems
 from lib.statistics.importance_weighting import log_weights
 from lib.statistics.intervals import Interval, interval
 from studies.keeping import RESULTS, keep
@@ -72,7 +71,7 @@ def scored(
     def wanted_of(loaded):
         return draws_wanted(loaded, section.scoring_settings, drawn, every, shared)
 
-    rows = score_models(section.scoring_settings, folder, shared, wanted_of, plain_rows)
+    rows = score_models(section.scoring_settings, folder, shared, wanted_of)
     return scored_draws(drawn, pd.DataFrame(rows, columns=DRAW_SCORE_FIELDS))
 
 

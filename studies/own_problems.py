@@ -16,7 +16,7 @@ in %, and their differences from none in points. Problems of a kind count as one
 import pandas as pd
 
 from lib.evaluation.answer_tables import summarise
-from lib.evaluation.row_fields import frame
+from lib.evaluation.rows import frame
 from studies.keeping import RESULTS, keep, rows_of_runs
 
 NUMBERS = ["accuracy", "low", "high", "effect", "effect_low", "effect_high", "p_value"]

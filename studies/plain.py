@@ -20,7 +20,7 @@ from lib import evaluation
 from lib.claims.answer_measures import likelihood_differences
 from lib.claims.decision_rule import Untestable
 from lib.evaluation.answer_tables import mean_and_bounds
-from lib.evaluation.row_fields import SCORES
+from lib.evaluation.rows import SCORES
 from lib.profiles import load_profile
 from studies.keeping import RESULTS, keep, rows_of_runs
 

@@ -25,12 +25,10 @@ from lib.claims import judge, load_claims
 from lib.measurement.activation_changes import measure_activations
 from lib.measurement.affine_map import measure_affine
 from lib.measurement.attention_changes import measure_attention, prompts_of
-from lib.measurement.dataset_files import merged
-from lib.measurement.dataset_variables import CHANGES, INSERTIONS
+from lib.measurement.dataset import CHANGES, INSERTIONS, merged
 from lib.models.loading import Loaded, load
 from lib.profiles import Profile, load_profile
-from lib.prompts.problem_schema import Problem
-from lib.prompts.problem_sets import load_problems
+from lib.prompts.problems import Problem, load_problems
 from studies.keeping import RESULTS, keep
 
 KIND = gguf.GGMLQuantizationType.Q4_0

@@ -21,12 +21,11 @@ import pandas as pd
 
 from lib import evaluation
 from lib.evaluation.answer_tables import mean_and_bounds
-from lib.evaluation.row_fields import SCORES
-from lib.files.jsonl import read
+from lib.evaluation.rows import SCORES
+from lib.files.text_files import read
 from lib.profiles import load_profile
 from lib.prompts.conditions import INSTRUCTION
-from lib.prompts.problem_schema import Problem
-from lib.prompts.problem_sets import load_problems
+from lib.prompts.problems import Problem, load_problems
 from studies.keeping import RESULTS, keep
 
 SPELLED = INSTRUCTION.replace("step by step and", "step by step, and")

@@ -1,7 +1,8 @@
 r"""Whether repeating the problem raises accuracy without reasoning: a confirmation.
 
 On MATH-500 it did over four models, by 1.2 points, in an exploratory analysis
-(studies/pooled.py). So the rules of this test were written down before its run:
+(`pooled` in studies/stored_answers.py). So the rules of this test were written down
+before its run:
 
     python -m lib evaluate --model MODEL --problems embedded --format chat \
         --conditions none,repeat,mless --max-new-tokens 0 --elicit --dtype float32 \
@@ -31,10 +32,10 @@ from itertools import product
 
 import pandas as pd
 
-from lib.evaluation.row_fields import COMPLETIONS, frame
+from lib.evaluation.rows import COMPLETIONS, frame
 from lib.statistics.proportions import mcnemar_exact
 from studies.keeping import RESULTS, keep, rows_of_runs
-from studies.pooled import ENDS, pooled
+from studies.stored_answers import pooled
 
 UNSEEN = ["Qwen2.5-Coder-0.5B-Instruct", "Qwen2.5-Coder-1.5B-Instruct"]
 OUTCOMES = {"right": "right", "equal": "correct"}  # by column of the answers
@@ -69,7 +70,8 @@ def change(answers: pd.DataFrame) -> dict[str, object]:
     # An id without slashes has no kind, so that each problem counts by itself.
     names = answers.problem_id.str.replace("/", " ")
     of_problems = pooled(answers.assign(problem_id=names)).iloc[0]
-    row |= {f"{name}_problems": of_problems[name] for name in (*ENDS, "p_value")}
+    for name in ("effect", "low", "high", "p_value"):
+        row[f"{name}_problems"] = of_problems[name]
     is_none = answers.condition == "none"
     row["right_none"] = int(answers.right[is_none].sum())
     row["right"] = int(answers.right[~is_none].sum())

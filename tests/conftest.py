@@ -14,7 +14,7 @@ from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 from lib.errors import InputError
 from lib.models.conversion import converted
 from lib.models.loading import load
-from lib.models.name_resolution import resolve
+from lib.models.sources import resolve
 
 matplotlib.use("Agg")
 # How long an example takes depends on what else the machine does.

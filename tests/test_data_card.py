@@ -8,7 +8,7 @@ import datasets
 import pytest
 
 from lib import paths
-from lib.files.jsonl import read
+from lib.files.text_files import read
 
 FOLDER = paths.DATA / "families"
 CARD = (FOLDER / "README.md").read_text(encoding="utf-8")

@@ -16,7 +16,7 @@ import types
 import pytest
 
 from lib.__main__ import main
-from lib.files import atomic, jsonl, row_store
+from lib.files import atomic, row_store, text_files
 
 # When each of several runs is killed: a function of os, the number of its call, and
 # whether before, in the middle of, or after that call. In this order the folder is then
@@ -145,7 +145,7 @@ def test_ctrl_c_and_a_full_disk_end_a_run_in_one_line_and_it_continues(
     shown = (tmp_path / "out.shown").read_text()
     assert "Traceback" not in shown
     assert shown.splitlines()[-1].startswith(said)
-    kept = jsonl.read(folder / "completions.jsonl")
+    kept = text_files.read(folder / "completions.jsonl")
     assert 0 < len(kept) < 48
     assert ended(begin(folder)) == 0
     rows = [json.loads(line) for line in lines(folder)]

@@ -12,11 +12,10 @@ from hand_written import keep, record
 
 from lib import paths
 from lib.evaluation.profile_parts import parts_of_profile
-from lib.evaluation.recorded_settings import shared_settings
-from lib.evaluation.row_fields import SCORE_FIELDS
+from lib.evaluation.rows import SCORE_FIELDS, shared_settings
 from lib.files.atomic import write_json
-from lib.files.jsonl import read
-from lib.models.name_resolution import resolve
+from lib.files.text_files import read
+from lib.models.sources import resolve
 from lib.profiles import load_profile
 from studies import make_families
 

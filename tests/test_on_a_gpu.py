@@ -16,7 +16,7 @@ from lib.attention.received import received_attention
 from lib.generation.engine_interface import Request, Sampling
 from lib.generation.transformers_engine import Engine
 from lib.models.loading import Loaded
-from lib.models.name_resolution import Source
+from lib.models.sources import Source
 
 IDS = [[7, 30, 12, 45, 9, 1, 77, 5, 25, 3, 8, 19][: 8 + n % 5] for n in range(6)]
 
@@ -51,8 +51,9 @@ def test_order_statistics_equal_those_of_a_sort_on_this_device(device, dtype):
 @pytest.mark.parametrize("mode", ["text", "code"])
 def test_arm_moves_the_same_elements_as_on_a_cpu_within_the_same_bounds(device, mode):
     x = torch.randn(1, 40, 300)
-    moved = redistribute(x.to(device), c=0.5, p1=90, mode=mode).cpu()
-    reference = redistribute(x, c=0.5, p1=90, mode=mode)
+    arm = Arm(c=0.5, p1=90, mode=mode)
+    moved = redistribute(x.to(device), arm).cpu()
+    reference = redistribute(x, arm)
     # The random numbers differ between devices.
     assert torch.equal(moved != x, reference != x)
     assert moved.max() <= x.max()
@@ -68,7 +69,7 @@ def test_answers_do_not_depend_on_the_batch_size(device, model, mode):
     )
     source = Source(name="tiny", spec="tiny", revision="none")
     loaded = Loaded(model, spoken, source, device, "float32")
-    arm = mode and Arm(mode=mode, statistics="sequence")
+    arm = mode and Arm(mode=mode)
     requests = [Request(str(n), ids, n, arm) for n, ids in enumerate(IDS)]
     runs = []
     for batch_size in (1, 4, None):

@@ -6,11 +6,11 @@ import pytest
 import torch
 from families import FAMILIES
 
-from lib.arm import forward_hook, redistribution
+from lib.arm import redistribution
+from lib.arm.settings import Arm
 from lib.attention import received
-from lib.attention.custom_attention import attending, hiding
-from lib.attention.decoding_step import Step
-from lib.attention.recording import Recording
+from lib.attention.custom_attention import Recording, attending, hiding
+from lib.attention.query_blocks import Step
 from lib.generation.key_value_caches import SlotCache, prefill
 
 ROWS = [[7, 30, 12, 45, 9], [7, 30, 1, 77, 5]]
@@ -25,7 +25,9 @@ def model(request):
 @torch.inference_mode()
 def test_no_operation_waits_for_the_device_or_leaves_it(model, monkeypatch):
     # The meta device has no random generators.
-    monkeypatch.setattr(forward_hook, "new_generators", lambda rows, *_: [None] * rows)
+    monkeypatch.setattr(
+        redistribution, "new_generators", lambda rows, *_: [None] * rows
+    )
     monkeypatch.setitem(redistribution.ELEMENTS_AT_ONCE, "meta", 1000)
     decoder = model.get_decoder()
     ids = torch.tensor(ROWS, device="meta")
@@ -42,7 +44,7 @@ def test_no_operation_waits_for_the_device_or_leaves_it(model, monkeypatch):
     slots.write(0, cache, [5, 5])
     positions = slots.next_positions(2, model.device)
     with (
-        forward_hook.installed(model, mode="code", statistics="sequence"),
+        redistribution.installed(model, Arm(mode="code")),
         attending(decoder, step=Step(positions)),
     ):
         output = model(

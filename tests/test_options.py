@@ -17,9 +17,9 @@ from pydantic import BaseModel
 from lib import reproduce
 from lib.__main__ import main
 from lib.errors import InputError
-from lib.evaluation import answer_run, reference_solution_scores, sampled_answer_scores
+from lib.evaluation import answer_run, scored_texts
 from lib.profiles import Profile, load_profile, profile_with_overrides
-from lib.prompts.fillers import Filler
+from lib.prompts.conditions import Filler
 
 COMMANDS = {
     "evaluate": "evaluate --model demo --out o",
@@ -57,27 +57,28 @@ likelihood | --dtype bfloat16 | settings.dtype
 likelihood | --conditions none,gap | settings.conditions
 likelihood | --at-once none,mless | settings.at_once
 likelihood | --max-solution-tokens 7 | settings.max_solution_tokens
-likelihood | --next-token | settings.next_token
 reproduce | --only 1,02 | notebooks
 reproduce | --fresh | fresh
 reproduce | --model org/m | name attention.models attention.panels accuracy.models LATER
-reproduce | --limit 3 | name larger attention.limit accuracy.limit ablations.limit PARTS
-reproduce | --name mine | name larger
+reproduce | --limit 3 | name part_of attention.limit accuracy.limit PARTS
+reproduce | --name mine | name part_of
 reproduce | --dtype bfloat16 | name attention.dtype accuracy.dtype
 reproduce | --engine vllm | name accuracy.engine
 reproduce | --workers 2 | accuracy.workers
 """
 DEMO_PARTS = load_profile("demo").accuracy.variations
 SHORT = {
-    "PARTS": " ".join(f"accuracy.{part}.limit" for part in DEMO_PARTS),
+    "PARTS": " ".join(
+        ["ablations.limit", *(f"accuracy.{part}.limit" for part in DEMO_PARTS)]
+    ),
     "LATER": "ablations.models",
     "FILLER": " ".join(f"filler.{field}" for field in Filler.model_fields),
 }
 # The functions that the commands call with the typed settings.
 RUNS = [
     (answer_run, "evaluate"),
-    (reference_solution_scores, "score_solutions"),
-    (sampled_answer_scores, "score_draws"),
+    (scored_texts, "score_solutions"),
+    (scored_texts, "score_draws"),
     (reproduce, "reproduce"),
 ]
 # Options without a row: one of every command, and one that changes all settings.
@@ -101,9 +102,7 @@ def settings_of(monkeypatch):
 
     def keep(**values):
         for name, value in values.items():
-            if name == "larger":
-                settings[name] = value and value.name
-            elif isinstance(value, Profile):
+            if isinstance(value, Profile):
                 keep(**dict(value))
             elif isinstance(value, BaseModel):
                 keep(**{f"{name}.{field}": inner for field, inner in value})
@@ -178,14 +177,14 @@ def test_the_help_shows_every_default_and_that_a_run_has_one_model(capsys):
     assert " --model MODEL " in text
 
 
-@pytest.mark.parametrize("command", ["plan", "fetch", "claims", "report"])
+@pytest.mark.parametrize("command", ["plan", "claims"])
 def test_each_other_command_uses_the_profile_that_is_typed(
     monkeypatch, capsys, command
 ):
-    def receive(profile):
+    def receive(profile, *options):
         raise InputError(f"received {profile.name}")
 
-    for function in ("lib.plan.make_plan", "lib.claims.judging.gather"):
+    for function in ("lib.plan.tasks_of", "lib.claims.judging.gather"):
         monkeypatch.setattr(function, receive)
     monkeypatch.setattr("lib.__main__.check", lambda profile: None)
     assert main([command, "--profile", "families", "--limit", "3"]) == 2

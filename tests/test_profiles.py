@@ -11,7 +11,7 @@ import yaml
 from lib import paths
 from lib.errors import InputError
 from lib.grading.extraction import last_box
-from lib.models.name_resolution import known_models
+from lib.models.sources import known_models
 from lib.profiles import (
     Accuracy,
     check,
@@ -21,8 +21,8 @@ from lib.profiles import (
     profile_names,
     profile_with_overrides,
 )
-from lib.prompts.fillers import Filler
-from lib.prompts.problem_sets import load_problems
+from lib.prompts.conditions import Filler
+from lib.prompts.problems import load_problems
 
 SHIPPED = ("demo", "families", "laptop", "paper", "paper-all")
 DEMO = yaml.safe_load((paths.PROFILES / "demo.yaml").read_text(encoding="utf-8"))

@@ -15,11 +15,8 @@ import pytest
 import yaml
 
 from lib import paths, reproduce
-from lib.__main__ import main
 from lib.evaluation.profile_parts import DrawScoresPart, Part
 from lib.files.atomic import write_json
-from lib.files.row_store import open_store
-from lib.plan import Plan
 from lib.profiles import VARIATIONS, load_profile
 
 
@@ -30,12 +27,12 @@ def runs(monkeypatch, tmp_path):
     """
     calls = []
 
-    def plan(profile, *options):
-        calls.append(("plan", *options))
-        return Plan([], [], 0)
+    def plan(profile, names, **options):
+        calls.append(("plan", names, options))
+        return []
 
     class Measured:
-        def __init__(self, profile, name="prompts", stored=True):
+        def __init__(self, profile, name, stored=True):
             self.called = "measure", name, stored
 
         def complete(self):
@@ -48,10 +45,9 @@ def runs(monkeypatch, tmp_path):
         calls.append(("part", part.name))
 
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
-    monkeypatch.setattr(reproduce, "make_plan", plan)
+    monkeypatch.setattr(reproduce, "tasks_of", plan)
     monkeypatch.setattr(papermill, "execute_notebook", execute)
     monkeypatch.setattr(reproduce, "MeasuredPart", Measured)
-    monkeypatch.setattr(reproduce, "AnimatedPromptPart", Measured)
     for kind in (Part, DrawScoresPart):
         monkeypatch.setattr(kind, "complete", complete)
     monkeypatch.setattr(reproduce, "read_verdicts", lambda profile: [])
@@ -68,8 +64,7 @@ def test_the_parts_that_a_notebook_needs_are_computed_once_before_it_starts(runs
     measured = ["tokens", "attention", "controls", "activations"]
     answered = ["main", *VARIATIONS, "likelihood", "ablations", "draws", "draw_scores"]
     plan, *done = runs("families", ["01", "02", "07"])
-    assert plan[:2] == ("plan", False)
-    assert sorted(plan[2]) == sorted(measured + answered)
+    assert sorted(plan[1]) == sorted(measured + answered)
     assert done == [
         ("measure", "tokens", True),
         ("measure", "attention", True),
@@ -81,7 +76,6 @@ def test_the_parts_that_a_notebook_needs_are_computed_once_before_it_starts(runs
         *[("part", name) for name in ("likelihood", "ablations", "draws")],
         ("part", "draw_scores"),
         ("07_does_it_help", {"profile": "families"}),
-        ("measure", "prompts", True),
     ]
     assert set(reproduce.NEEDS) == {path.stem for path in paths.notebooks()}
 
@@ -107,65 +101,17 @@ def test_claims_are_judged_on_all_parts_that_any_notebook_needs():
 
 
 @pytest.mark.parametrize("fresh", [False, True])
-def test_fresh_ignores_stored_results_and_begins_with_an_empty_folder(
-    runs, tmp_path, fresh
-):
-    old = tmp_path / "families" / "measured.nc"
+def test_fresh_ignores_stored_measurements_and_deletes_nothing(runs, tmp_path, fresh):
+    old = tmp_path / "families" / "completions.jsonl"
     old.parent.mkdir()
     old.touch()
-    plan, tokens, attention, _, prompts = runs("families", ["01"], fresh)
-    assert plan[:2] == ("plan", fresh)
+    plan, tokens, attention, _ = runs("families", ["01"], fresh)
+    assert plan[2] == {"stored": not fresh}
     assert tokens == ("measure", "tokens", not fresh)
     assert attention == ("measure", "attention", not fresh)
-    assert prompts == ("measure", "prompts", not fresh)
-    assert old.exists() == (not fresh)
+    assert old.exists()
     recorded = yaml.safe_load((old.parent / "profile.yaml").read_text())
     assert recorded == load_profile("families").model_dump()
-
-
-def test_fresh_for_one_notebook_refuses_to_delete_answers(
-    tmp_path, monkeypatch, capsys
-):
-    monkeypatch.setattr(paths, "RESULTS", tmp_path)
-    kept = tmp_path / "demo" / "completions.jsonl"
-    kept.parent.mkdir()
-    kept.touch()
-    assert main(["reproduce", "--only", "01", "--fresh"]) == 2
-    assert f"--fresh deletes all of {kept.parent}" in capsys.readouterr().err
-    assert kept.exists()
-
-
-def test_fresh_next_to_a_run_of_the_same_profile_is_refused(
-    runs, tmp_path, monkeypatch, refused
-):
-    def execute(notebook, *_, **options):
-        if "02_" not in notebook:
-            runs("families", ["02"])  # another run, which ends before this one
-            messages.append(refused(runs, "families", ["02"], fresh=True))
-
-    messages = []
-    monkeypatch.setattr(papermill, "execute_notebook", execute)
-    runs("families", ["01"])
-    results = tmp_path / "families"
-    used = f"--fresh deletes {results}, but another run uses {results}: wait"
-    assert messages[0].startswith(used)
-    assert (results / "profile.yaml").exists()
-    runs("families", ["02"], fresh=True)
-
-
-def test_fresh_next_to_a_command_that_stores_rows_is_refused(runs, tmp_path, refused):
-    folder = tmp_path / "families" / "likelihood"
-    with open_store(folder, {}, file="scores.jsonl"):
-        message = refused(runs, "families", ["01"], fresh=True)
-    assert f"another run uses {folder}/scores.jsonl" in message
-
-
-def test_fresh_deletes_a_folder_with_a_broken_link(runs, tmp_path):
-    link = tmp_path / "families" / "old.jsonl"
-    link.parent.mkdir()
-    link.symlink_to(tmp_path / "deleted.jsonl")
-    runs("families", ["01"], fresh=True)
-    assert not link.is_symlink()
 
 
 def test_a_full_disk_is_reported_with_the_file_and_keeps_the_recorded_profile(

@@ -24,16 +24,14 @@ from safetensors.torch import load_file, save_file
 
 from lib import evaluation, paths
 from lib.errors import Settings
-from lib.evaluation import sampled_answer_scores
-from lib.evaluation.planned_completions import completions_wanted
-from lib.evaluation.recorded_settings import shared_settings
-from lib.evaluation.reference_solution_scores import texts_wanted
-from lib.measurement.measurement_run import measure
-from lib.measurement.stored_measurements import settings_of
+from lib.evaluation import scored_texts
+from lib.evaluation.row_keys import completions_wanted
+from lib.evaluation.rows import shared_settings
+from lib.evaluation.scored_texts import texts_wanted
+from lib.measurement.measurement_run import measure, settings_of
 from lib.models.loading import load_without_weights
 from lib.profiles import Profile, load_profile
-from lib.prompts.problem_samples import sampling_order
-from lib.prompts.problem_sets import load_problems
+from lib.prompts.problems import load_problems, sampling_order
 
 MINE = """
 name: mine
@@ -134,8 +132,7 @@ likelihood.dtype | bfloat16 | scores
 likelihood.conditions | [none, gap] | scores
 likelihood.at_once | [none] | scores
 likelihood.max_solution_tokens | 9 | scores
-likelihood.next_token | true | (scores)
-ablations | {models: [tiny-llama], problems: mine.jsonl, next_token: true} |
+ablations | {models: [tiny-llama], problems: mine.jsonl} |
 pass_rates.models | other-llama | draws
 pass_rates.problems | other.jsonl | draws
 pass_rates.limit | 1 | draws
@@ -152,7 +149,7 @@ OTHER_VARIATIONS = (
     *("fillers", "interventions", "arm_map", "comparisons", "direct"),
     "ablations",
 )
-NO_SETTING = "larger"  # the profile that a run is a part of; users do not set it
+NO_SETTING = "part_of"  # the profile that a run is a part of; users do not set it
 
 ROWS = []
 for line in CHANGES.strip().splitlines():
@@ -263,7 +260,7 @@ def numbers(profile, section, results):
         if section == "draws":
             # A random model gives only wrong answers, which would not be scored.
             patch.setattr(
-                sampled_answer_scores,
+                scored_texts,
                 "is_mixed",
                 lambda rows: pd.Series(True, rows.index),
             )

@@ -6,26 +6,18 @@ import numpy as np
 import pandas as pd
 import pytest
 from artists import table
-from hand_written import draws_of, record
+from hand_written import record
 
-from lib.evaluation.row_fields import frame
-from lib.evaluation.weighted_pass_rates import (
-    observed_differences,
-    scored_draws,
-    weighted_differences,
-)
-from lib.files.jsonl import read
-from lib.prompts.problem_schema import Problem
+from lib.evaluation.rows import frame
+from lib.files.text_files import read
+from lib.prompts.problems import Problem
 from studies import (
     again,
-    authors_rule,
     contamination,
     hints,
     own_problems,
-    pass_rates,
     plain,
     twice,
-    weights,
 )
 
 PLAIN = """model,condition,problem_id,nats
@@ -66,59 +58,6 @@ def test_plain_prompts_are_compared_with_chat_prompts_on_the_same_problems():
     base = rows.loc["base", "mless", "none"]
     assert base.effect == pytest.approx(-1)
     assert np.isnan(base.effect_in_chat)
-
-
-def test_by_the_authors_rule_the_prompt_decides_if_an_answer_has_no_box():
-    rows = [
-        record(condition, response, response == r"\boxed{12}", response=response)
-        for condition in ("none", "bare")
-        for response in (r"\boxed{12}", r"\boxed{2}", "I do not know.", r"\boxed{}")
-    ]
-    answers = frame([row | {"answer": "12"} for row in rows])
-    judged = pd.DataFrame(authors_rule.compared(answers)).set_index("condition")
-    shares = judged[["n", *authors_rule.GRADERS]].T.to_dict("list")
-    # The condition bare has no instruction, so its prompt has no box.
-    assert shares == {"none": [4, 25, 100, 75, 75], "bare": [4, 25, 75, 75, 75]}
-    assert (judged.rule_our_prompt_low < judged.rule_our_prompt_high).all()
-
-
-def test_the_table_of_checks_withholds_estimates_with_uneven_weights():
-    answers, scores = draws_of(problems=30)
-    answers.loc[answers.problem_id.isin(["p0", "p1"]), "right"] = False
-    draws = scored_draws(answers, scores)
-    allowed = weights.checks(draws)
-    assert allowed.treatment.to_list() == ["mless", "mless"]
-    slashes = allowed.iloc[0]
-    assert (slashes.n, slashes.mixed_problems, slashes.mixed_answers) == (30, 28, 112)
-    # One answer of p2 has all the weight.
-    draws.loc[[2, 8], "hidden-from-layer-1"] += 12
-    refused = weights.checks(draws)
-    assert refused.refused.to_list() == [False, True]
-    assert refused.points.isna().to_list() == [False, True]
-
-
-def test_problems_before_and_after_the_last_look_are_separate_blocks(monkeypatch):
-    monkeypatch.setattr(weights, "LAST_LOOK", 10)
-    answers, scores = draws_of(problems=30)
-    leveled = answers.assign(level=1)
-    blocks = weights.blocks(scored_draws(answers, scores), leveled, seed=0)
-    assert blocks.n.to_list() == [10, 20]
-
-
-def test_simulated_answers_are_drawn_with_their_stated_probabilities():
-    rng = np.random.default_rng(1)
-    draws, truth = pass_rates.draw(20_000, 0.9, rng)
-    assert len(draws) == 80_000
-    assert abs(observed_differences(draws).mean() - truth) < 1
-    assert abs(weighted_differences(draws, "mless", "none").mean() - truth) < 0.5
-    # Drawn answers are more probable on average than 1/12, that of equal answers.
-    assert draws[["none", "mless"]].mean().min() > -np.log(12)
-
-
-def test_weighting_is_more_precise_than_counting_if_the_conditions_are_similar():
-    alike = pass_rates.simulate(problems=120, noise=0.3, simulations=12)
-    assert alike["half_width_weights"] < alike["half_width_counting"] / 2
-    assert abs(alike["bias_weights"]) < 1
 
 
 HOLDING = ["We get $x = \\boxed{12}$. Done.", "The sum is 12."]

@@ -4,8 +4,7 @@ Settings can be checked without torch: modules that need it are imported on firs
 
     settings         ARM's settings, their ranges, and their textual form
     mlp_activations  the output of an MLP's activation function, and measures of it
-    redistribution   ARM itself: how activations are moved
-    forward_hook     ARM in a model: `installed`
+    redistribution   ARM itself: how activations are moved, also in a model: `installed`
 """
 
 import lazy_loader
@@ -13,8 +12,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "forward_hook": ["installed"],
-        "redistribution": ["redistribute"],
+        "redistribution": ["installed", "redistribute"],
         "settings": ["Arm"],
     },
 )

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from lib.attention.recording import StopForward
+from lib.attention.custom_attention import StopForward
 from lib.errors import InputError
 
 # Names of the activation module in a decoder layer's MLP, which differ by architecture.

@@ -4,25 +4,28 @@ from zero, without inserted tokens.
 There are two modes, because the text of the paper's Sec. 4 and the authors' code
 differ:
 
-    text  a random number is added to the value; statistics are of each sequence; only
-          the prompt is changed; a zero stays zero
-    code  a random number replaces the value; statistics are of the complete batch; new
-          tokens are changed, too; a zero counts as positive
+    text  a random number is added to the value; only the prompt is changed; a zero
+          stays zero
+    code  a random number replaces the value; new tokens are changed, too; a zero counts
+          as positive
 
-Let x be the activations, eps = c * 1.4826 * MAD(x), and fraction = clip(share of |x| <=
-eps, 0.02, 0.25). The fraction of elements with the smallest magnitudes is changed. The
-random number is uniform in [0, Q_p1(x)], or in [min(x), 0] for negative elements. In
-mode text, the sum is clipped to [min(x), Q_p1(x)].
+Statistics are of each sequence, so that the other prompts of a batch have no influence;
+the authors' code computes them over a batch, which has a single prompt. Let x be the
+activations, eps = c * 1.4826 * MAD(x), and fraction = clip(share of |x| <= eps, 0.02,
+0.25). The fraction of elements with the smallest magnitudes is changed. The random
+number is uniform in [0, Q_p1(x)], or in [min(x), 0] for negative elements. In mode
+text, the sum is clipped to [min(x), Q_p1(x)].
 """
 
+import contextlib
 import itertools
 from collections.abc import Iterator, Sequence
 
 import torch
+from transformers import PreTrainedModel
 
-from lib.arm.mlp_activations import near_zero_bound, order_statistics
+from lib.arm.mlp_activations import activation_module, near_zero_bound, order_statistics
 from lib.arm.settings import Arm
-from lib.errors import validated
 
 PAPER_ARM = Arm()
 MIN_FRACTION = 0.02
@@ -33,12 +36,8 @@ ELEMENTS_AT_ONCE = {"cpu": 1 << 19, "cuda": 1 << 27}
 
 def redistribute(
     x: torch.Tensor,
-    c: float = PAPER_ARM.c,
-    p1: float = PAPER_ARM.p1,
+    settings: Arm = PAPER_ARM,
     *,
-    mode: str = PAPER_ARM.mode,
-    fraction: float | None = None,
-    statistics: str | None = None,
     real: torch.Tensor | None = None,
     generators: Sequence[torch.Generator] | None = None,
     seed: int = 0,
@@ -46,28 +45,16 @@ def redistribute(
     """Return activations (B, T, F), or those of one sequence (T, F), whose near-zero
     elements are moved away from zero.
 
-    c, p1, mode, fraction, statistics: the fields of `Arm`. real: (B, T) bool, True for
-    tokens that are not padding; with statistics of sequences, padding stays unchanged
-    and is excluded from them. generators: one for each sequence, so that its random
-    numbers do not depend on its batch; None: each starts from `seed`. Signs are kept,
-    and moved elements stay within [min, Q_p1]. Raises InputError for settings out of
-    range.
+    real: (B, T) bool, True for tokens that are not padding, which stays unchanged and
+    is excluded from the statistics. generators: one for each sequence, so that its
+    random numbers do not depend on its batch; None: each starts from `seed`. Signs are
+    kept, and moved elements stay within [min, Q_p1].
     """
-    fields = {
-        "c": c,
-        "p1": p1,
-        "mode": mode,
-        "fraction": fraction,
-        "statistics": statistics,
-    }
-    settings = validated(Arm, fields, "ARM's settings")
     if x.numel() == 0:
         return x
     moved = x.clone().view(-1, *torch.atleast_2d(x).shape[-2:])
     batch, tokens, _ = moved.shape
     generators = generators or new_generators(batch, seed, x.device)
-    if settings.per_tensor:
-        return _moved(x.reshape(1, -1), settings, generators[:1]).view_as(x)
     lengths = [tokens] * batch if real is None else real.sum(1).tolist()
     for rows in _slices_of_equal_length(lengths, moved):
         part = moved[rows]
@@ -160,3 +147,68 @@ def _smallest(
     within = magnitudes <= bound
     is_few = within.sum(1, keepdim=True) <= most
     return torch.where(is_few, within, magnitudes < bound)
+
+
+class Installed:
+    """ARM while it is active in a model.
+
+    The next forward passes use `generators`, one for each row of the batch. None: each
+    row starts from `seed` with its prompt.
+    """
+
+    def __init__(self, settings: Arm, seed: int):
+        self.settings = settings
+        self.seed = seed
+        self.generators: Sequence[torch.Generator] | None = None
+        self._default_generators: list[torch.Generator] = []
+        self._real: torch.Tensor | None = None
+        self._prompt = True
+
+    def _before(self, decoder, args, kwargs) -> None:
+        """Note which tokens of a forward pass are padding, and whether the pass begins
+        a prompt.
+        """
+        mask = kwargs.get("attention_mask")
+        is_padding_mask = isinstance(mask, torch.Tensor) and mask.dim() == 2
+        self._real = mask.bool() if is_padding_mask else None
+        cache = kwargs.get("past_key_values")
+        past = 0 if cache is None else cache.get_seq_length()
+        self._prompt = past == 0
+
+    def _change(self, module, inputs, output: torch.Tensor) -> torch.Tensor:
+        """Return the redistributed output of the activation module."""
+        if self.settings.mode == "text" and not self._prompt:
+            return output
+        rows, tokens = output.shape[:2]
+        if self._prompt or len(self._default_generators) != rows:
+            self._default_generators = new_generators(rows, self.seed, output.device)
+        real = self._real
+        if real is not None:
+            real = real[:, -tokens:].to(output.device)
+        generators = self.generators or self._default_generators
+        return redistribute(output, self.settings, real=real, generators=generators)
+
+
+@contextlib.contextmanager
+def installed(
+    model: PreTrainedModel, settings: Arm = PAPER_ARM, *, seed: int = 0
+) -> Iterator[Installed]:
+    """Apply ARM to the MLP activations of the decoder layer `settings.layer` until the
+    block ends.
+
+    In ARM's default mode, text, only the activations of the prompt change, and not
+    those of generated tokens. The block receives the `Installed`, whose random
+    generators can be replaced.
+
+    A forward hook changes the output of `act_fn`, so no modeling code is replaced. The
+    attention_mask of a forward pass tells which tokens are padding. Raises InputError
+    for a layer or an MLP that ARM does not support.
+    """
+    arm = Installed(settings, seed)
+    module = activation_module(model, settings.layer)
+    change = module.register_forward_hook(arm._change)
+    with change:
+        decoder = model.get_decoder()
+        before = decoder.register_forward_pre_hook(arm._before, with_kwargs=True)
+        with before:
+            yield arm

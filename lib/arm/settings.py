@@ -12,7 +12,7 @@ from pydantic import (
 from lib.errors import InputError, Settings, validated
 
 Mode = Literal["text", "code"]
-# Settings that a text may contain. The statistics follow from the mode.
+# Settings that a text may contain.
 NAMED_SETTINGS = ("c", "p1", "fraction", "layer", "mode")
 
 
@@ -39,14 +39,6 @@ class Arm(Settings):
     # The share of elements that are moved, as in the paper's runs of Gemma; None: the
     # share within eps, clipped.
     fraction: Number | None = Field(None, ge=0, le=1)
-    # Of each sequence, or of the complete tensor; None: the default of the mode.
-    statistics: Literal["sequence", "tensor"] | None = None
-
-    @property
-    def per_tensor(self) -> bool:
-        """Whether statistics are computed over all sequences of a batch together."""
-        of_mode = "tensor" if self.mode == "code" else "sequence"
-        return (self.statistics or of_mode) == "tensor"
 
     def over(self, base: "Arm") -> "Arm":
         """Return `base`, updated with the settings that were set explicitly here."""

@@ -3,13 +3,12 @@ head of a model of transformers.
 
     custom_attention   one attention function for all architectures, which `attending`
                        activates, and in which `hiding` hides tokens in some layers
-    query_blocks       attention scores in blocks of queries, and their softmax
-    recording          what the function records in a forward pass
+    query_blocks       attention scores in blocks of queries, and their softmax; steps
+                       of generation, with one query per row
     hidden_tokens      the inserted tokens that it hides from later ones
     received           the attention that each token receives, without a T x T array:
                        `observe`
     equivalence_check  the check on ten tokens that this attention equals the model's
-    decoding_step      attention in a step of generation, with one query per row
     model_properties   a model's device, and its layers without attention
 
 Models that do not use transformers' attention interface, or have other kinds of

@@ -14,16 +14,67 @@ import contextlib
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 
-from lib.attention.decoding_step import Step
 from lib.attention.hidden_tokens import Hiding, hidden_tokens
-from lib.attention.query_blocks import is_gpu, score_blocks, softmax_weights
-from lib.attention.recording import Recording, StopForward
+from lib.attention.query_blocks import Step, is_gpu, score_blocks, softmax_weights
 from lib.errors import InputError
+
+
+class StopForward(Exception):
+    """Raised in a hook or a layer to end a forward pass whose other layers are not
+    needed; `attending` and `lib.arm.mlp_activations.watched` catch it.
+    """
+
+
+@dataclass
+class Recording:
+    """What a forward pass records, and in which layers; layers count from zero."""
+
+    # (B, L, H, R, T): the attention that each token receives from later queries, summed
+    sums: torch.Tensor = field(default_factory=lambda: torch.empty(0))
+    # (B, R, T): 1 for the queries of each set; None: one set with all queries
+    rows: torch.Tensor | None = None
+    index: dict[int, int] = field(default_factory=dict)  # layer -> its index in L
+    last: int | None = None  # layer after which the forward pass ends; None: all run
+    # The values (B, K, T, D) and the outputs (B, T, H, D) of each layer's heads; None:
+    # not recorded.
+    values: dict[int, torch.Tensor] | None = None
+    outputs: dict[int, torch.Tensor] | None = None
+    # The sliding windows, in tokens, for which the model built masks, and the window of
+    # each layer; None: all earlier tokens.
+    masks: set[int] = field(default_factory=set)
+    windows: dict[int, int | None] = field(default_factory=dict)
+
+    def keep(self, layer: int, values: torch.Tensor, outputs: torch.Tensor) -> None:
+        """Store the values and outputs of a layer's heads, if they are recorded."""
+        if self.values is not None:
+            self.values[layer] = values
+        if self.outputs is not None:
+            self.outputs[layer] = outputs
+
+    def add(self, layer: int, weights: torch.Tensor, start: int, first: int) -> None:
+        """Add the attention weights (B, H, Q, keys) of a block of queries to `sums`,
+        without the attention of tokens to themselves, which is set to 0 in `weights`.
+
+        start, first: positions of the block's first query and of its first key.
+        """
+        slot = self.index[layer]
+        stop = start + weights.shape[2]
+        # Subtracted from the sum, it would leave only rounding errors of what a token
+        # receives that gives nearly all of its attention to itself.
+        weights.diagonal(start - first, -2, -1).zero_()
+        if self.rows is None:
+            columns = weights.sum(-2, keepdim=True)
+        else:
+            columns = self.rows[:, None, :, start:stop] @ weights
+        # add_ instead of +=, which would copy the result onto itself.
+        self.sums[:, slot, :, :, first:stop].add_(columns)  # (B, H, R, keys)
+
 
 ATTENTION_NAME = "meaningless_tokens"  # of the function, in transformers' registry
 # Keywords that a model may pass and that do not change the attention of a prompt.

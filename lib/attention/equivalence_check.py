@@ -12,9 +12,8 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from lib.attention.custom_attention import attending
+from lib.attention.custom_attention import Recording, StopForward, attending
 from lib.attention.model_properties import device_of, layers_without_attention
-from lib.attention.recording import Recording, StopForward
 from lib.errors import InputError
 
 CHECK_TOKENS = 10

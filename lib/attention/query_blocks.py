@@ -1,4 +1,5 @@
-"""Compute attention scores in blocks of queries, and their softmax.
+"""Compute attention scores in blocks of queries, and their softmax; and attention in a
+decoding step, in which each row has one new token.
 
 A block has as many queries as fit into a processor's cache or fill a GPU, but at least
 16, and the keys that they attend to, so that no T x T array is in memory.
@@ -10,6 +11,59 @@ from functools import lru_cache
 
 import torch
 
+
+class Step:
+    """A decoding step of B rows, whose masks are computed once for all layers.
+
+    positions: (B,) of the new tokens; each attends to the positions up to its own.
+    """
+
+    def __init__(self, positions: torch.Tensor):
+        self.last = positions[:, None, None, None]
+        self.masks: dict[tuple[int, int | None], torch.Tensor] = {}
+
+    def mask(self, tokens: int, window: int | None, dtype: torch.dtype) -> torch.Tensor:
+        """Return the mask (B, 1, 1, T) that is added to scores: 0 for the positions
+        that a row's new token attends to, else -inf.
+
+        tokens: T, the number of keys. window: how many tokens the new one attends to,
+        with itself; None: all.
+        """
+        known = self.masks.get((tokens, window))
+        if known is not None:
+            return known
+        position = torch.arange(tokens, device=self.last.device)
+        hidden = position > self.last
+        if window:
+            hidden |= position <= self.last - window
+        mask = torch.zeros_like(hidden, dtype=dtype)
+        mask.masked_fill_(hidden, -torch.inf)
+        self.masks[tokens, window] = mask
+        return mask
+
+    def attend(
+        self,
+        query: torch.Tensor,  # (B, H, 1, D)
+        key: torch.Tensor,  # (B, K, T, D)
+        value: torch.Tensor,
+        window: int | None,
+        scaling: float | None,
+    ) -> torch.Tensor:
+        """Return the heads' outputs, (B, 1, H, D).
+
+        Scores are summed in float32. Neither keys nor values are copied, whatever their
+        dtype.
+        """
+        # (B, K, groups, D): the queries of a key head, in place of a sequence, so that
+        # keys need not be repeated for each of them
+        rows = query.unflatten(1, (key.shape[1], -1)).squeeze(3)
+        mask = self.mask(key.shape[2], window, query.dtype)
+        output = torch.nn.functional.scaled_dot_product_attention(
+            rows, key, value, attn_mask=mask, scale=scaling
+        )
+        return output.flatten(1, 2).unsqueeze(1)
+
+
 # Elements of one block of scores. On a CPU, 2 MiB of float32 fit into the cache. A GPU
 # has blocks of 512 MiB, because each launch of a kernel takes time.
 BLOCK_ELEMENTS = 1 << 19
@@ -18,9 +72,9 @@ GPU_BLOCK_ELEMENTS = 1 << 27
 # because half of a single block would be hidden by the causal mask. Of 2, 4, 6 and 8
 # blocks, four were the fastest for 16 prompts of 1,024 tokens in bfloat16, where each
 # kernel has to be launched, and as fast as six in float32
-# (benchmarks/results/gpu_parts.csv). The number of queries in a block is a multiple of
-# 16, as matrix units prefer. GPU_BLOCK_ELEMENTS may require more and smaller blocks, of
-# any number of queries.
+# (benchmarks/gpu_parts.py at commit 988d198). The number of queries in a block is a
+# multiple of 16, as matrix units prefer. GPU_BLOCK_ELEMENTS may require more and
+# smaller blocks, of any number of queries.
 GPU_UNDIVIDED_ELEMENTS = 1 << 24
 GPU_CAUSAL_BLOCKS = 4
 GPU_TILE = 16

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 import torch
 from transformers import PreTrainedModel
 
-from lib.attention.custom_attention import attending
+from lib.attention.custom_attention import Recording, attending
 from lib.attention.model_properties import device_of, on_device, require_attention
-from lib.attention.recording import Recording
 from lib.errors import InputError
 
 

@@ -7,9 +7,8 @@ answer_measures    the measures of claims on answers and likelihoods
 decision_rule      the rule that turns these values into a verdict
 judging            `gather` collects the evidence about each model, `judge` returns a
                    verdict for every claim and model, with control networks
-verdict_numbers    the table of the numbers behind verdicts, for readers
-verdicts           the fields of a `Verdict`; lists of verdicts, and their totals
-verdict_files      read and write verdicts, with a table of them
+verdicts           the fields of a `Verdict`; lists of verdicts, their files, and the
+                   table of the numbers behind them
 """
 
 import lazy_loader
@@ -19,8 +18,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "claim": ["load_claims"],
         "judging": ["gather", "judge"],
-        "verdict_numbers": ["numbers_table"],
-        "verdict_files": ["verdict_table", "write_verdicts"],
-        "verdicts": ["models_of"],
+        "verdicts": ["models_of", "numbers_table", "verdict_table", "write_verdicts"],
     },
 )

@@ -1,32 +1,32 @@
 """Compute the measures of claims on answers and likelihoods, one value per problem.
 
 Each public function that returns an array is a `measure` of data/claims.yaml. Its first
-parameters name the tables that it receives: `answers`, a row per completion; `scores`,
-a row per log-likelihood; `ablations`, a row per log-likelihood with the next token's
-entropy; `draws`, a row per sampled answer with its log-likelihood under each condition.
-All are the rows of one model. A measure returns an array (network, component, problem)
-for the trained network alone, with the kind of its values (`lib.statistics.intervals`)
-as the attribute `kind`, or raises Untestable with the reason. A component is a part of
-the claim, such as a pair of conditions.
+parameters name the tables that it receives: `answers`, a row per completion; `scores`
+and `ablations`, a row per log-likelihood; `draws`, a row per sampled answer with its
+log-likelihood under each condition. All are the rows of one model. A measure returns an
+array (network, component, problem) for the trained network alone, with the kind of its
+values (`lib.statistics.intervals`) as the attribute `kind`, or raises Untestable with
+the reason. A component is a part of the claim, such as a pair of conditions.
+
+Most measures make a table with a row per problem and a column per condition, and return
+the differences between pairs of its columns (treatment, reference).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Annotated, Literal
 
 import pandas as pd
 import xarray as xr
-from pydantic import AfterValidator, PositiveInt
 
 from lib.claims.decision_rule import Untestable
 from lib.errors import InputError
 from lib.evaluation.answer_tables import (
     accuracy_by_problem,
     answer_groups,
+    distinct_2_by_problem,
+    pass_at_k,
     right_by_sample,
 )
-from lib.evaluation.pass_at_k_tables import distinct_2_by_problem, pass_at_k
-from lib.evaluation.row_fields import WINDOWS
 from lib.evaluation.weighted_pass_rates import checked_weighted_differences
 from lib.statistics.intervals import POINTS
 from lib.statistics.roc_auc import roc_values
@@ -37,19 +37,7 @@ POSITIVE_CONTROL = ("example", "none")
 # Minimum number of solved problems, and of unsolved ones: with fewer, the area under
 # the ROC curve is too uncertain for a verdict.
 MIN_SOLVED_AND_UNSOLVED = 5
-
-
-def _require_window(name: str) -> str:
-    """Return the name of a window unchanged; raise ValueError for an unknown one."""
-    if name not in WINDOWS:
-        raise ValueError(f"unknown window {name!r}: choose from {', '.join(WINDOWS)}")
-    return name
-
-
-# Types of arguments, which `lib.claims.claim` validates when it reads the claims.
 Pairs = Sequence[tuple[str, str]]  # of conditions: treatment, reference
-Window = Annotated[str, AfterValidator(_require_window)]
-Target = Literal["solution", "answer"]
 
 
 def accuracy_unaided(answers: pd.DataFrame, part: str, condition: str) -> xr.DataArray:
@@ -59,7 +47,8 @@ def accuracy_unaided(answers: pd.DataFrame, part: str, condition: str) -> xr.Dat
     Raises Untestable for other answers, because a chat template or an elicitation
     follows the insertion and helps the model to answer.
     """
-    accuracy = _by_condition(answers, part, [condition], accuracy_by_problem)
+    accuracy = _by_condition(answers, part, accuracy_by_problem)
+    _require_conditions(accuracy, [condition])
     if not answers.plain.all():
         raise Untestable(
             "the prompt is a chat, or the answer is elicited after the insertion"
@@ -70,22 +59,12 @@ def accuracy_unaided(answers: pd.DataFrame, part: str, condition: str) -> xr.Dat
 def accuracy_differences(
     answers: pd.DataFrame, part: str, pairs: Pairs
 ) -> xr.DataArray:
-    """Return the accuracy under the first condition of each pair minus that under the
-    second, in points. An answer cut off by the token limit is graded like any other, so
-    it is wrong unless it has a box already or one is elicited.
+    """Return differences in accuracy, in points. An answer cut off by the token limit
+    is graded like any other, so it is wrong unless it has a box already or one is
+    elicited.
     """
-    names = chain.from_iterable(pairs)
-    accuracy = _by_condition(answers, part, names, accuracy_by_problem)
-    return _values(_differences(accuracy, pairs), "difference")
-
-
-def _differences(table: pd.DataFrame, pairs: Pairs) -> dict[str, pd.Series]:
-    """Return the first column of each pair minus the second, by name."""
-    columns = {}
-    for treatment, reference in pairs:
-        difference = table[treatment] - table[reference]
-        columns[f"{treatment} - {reference}"] = difference
-    return columns
+    accuracy = _by_condition(answers, part, accuracy_by_problem)
+    return _differences(accuracy, pairs, "difference")
 
 
 def largest_gain(answers: pd.DataFrame, part: str) -> xr.DataArray:
@@ -94,8 +73,8 @@ def largest_gain(answers: pd.DataFrame, part: str) -> xr.DataArray:
     The claim is about the largest gain; the kind "largest" corrects its interval for
     the selection of the best condition.
     """
-    names = ["none", *answers[answers.part == part].condition.unique()]
-    accuracy = _by_condition(answers, part, names, accuracy_by_problem).dropna()
+    accuracy = _by_condition(answers, part, accuracy_by_problem).dropna()
+    _require_conditions(accuracy, ["none"])
     if accuracy.shape[1] < 3:
         raise Untestable(
             f"the profile compares fewer than two conditions with none ({part})"
@@ -105,13 +84,28 @@ def largest_gain(answers: pd.DataFrame, part: str) -> xr.DataArray:
 
 
 def sampling_differences(
-    answers: pd.DataFrame, condition: str, k: PositiveInt, distinct: bool
+    answers: pd.DataFrame, condition: str, k: int, distinct: bool
 ) -> xr.DataArray:
     """Return pass@k under a condition minus that under `none`, in points, from the part
     sampling.
 
     distinct: whether the share of distinct 2-grams in a problem's samples, in points,
     is a second component.
+    """
+    statistics = {f"pass@{k}": _passed(k)}
+    if distinct:
+        statistics["distinct 2-grams"] = distinct_2_by_problem
+    differences = {}
+    for name, statistic in statistics.items():
+        points = POINTS * _by_condition(answers, "sampling", statistic)
+        _require_conditions(points, [condition, "none"])
+        differences[name] = points[condition] - points["none"]
+    return _values(differences, "difference")
+
+
+def _passed(k: int) -> Callable[[pd.DataFrame], pd.Series]:
+    """Return the function that computes pass@k by problem from the answers under one
+    condition; it raises Untestable if a problem has fewer than k samples.
     """
 
     def passed(group: pd.DataFrame) -> pd.Series:
@@ -123,97 +117,25 @@ def sampling_differences(
             )
         return pd.Series(pass_at_k(samples, k), samples.index)
 
-    statistics = {f"pass@{k}": passed}
-    if distinct:
-        statistics["distinct 2-grams"] = distinct_2_by_problem
-    differences = {}
-    for name, statistic in statistics.items():
-        table = _by_condition(answers, "sampling", [condition, "none"], statistic)
-        points = POINTS * table
-        differences[name] = points[condition] - points["none"]
-    return _values(differences, "difference")
+    return passed
 
 
 def likelihood_differences(
-    scores: pd.DataFrame, target: Target, pairs: Pairs
+    scores: pd.DataFrame, target: str, pairs: Pairs
 ) -> xr.DataArray:
-    """Return the log-likelihood under the first condition of each pair minus that under
-    the second, in nats per problem.
+    """Return differences in log-likelihood, in nats per problem.
 
     target: the scored text, solution or answer.
     """
     rows = scores[scores.target == target]
-    if rows.empty:
-        raise Untestable(f"the profile scores no {target}s")
-    nats = rows.pivot(index="problem_id", columns="condition", values="nats")
-    _require_conditions(nats, chain.from_iterable(pairs), "scores nothing")
-    return _values(_differences(nats, pairs), "mean")
+    return _differences(_scored(rows, rows.nats), pairs, "mean")
 
 
 def ablation_differences(ablations: pd.DataFrame, pairs: Pairs) -> xr.DataArray:
-    """Return the log-likelihood of the reference solution under the first condition of
-    each pair minus that under the second, in nats per problem.
+    """Return differences in the log-likelihood of the reference solution, in nats per
+    problem.
     """
-    table = _ablation_table(ablations, ablations.nats, pairs)
-    return _values(_differences(table, pairs), "mean")
-
-
-def entropy_differences(
-    ablations: pd.DataFrame,
-    tokens: Window,
-    less: Window | None,
-    pairs: Pairs,
-) -> xr.DataArray:
-    """Return the entropy of the next token under the first condition of each pair minus
-    that under the second, in nats per problem.
-
-    tokens: the window of the reference solution over which the entropy is averaged, one
-    of `lib.evaluation.row_fields.WINDOWS`. less: another window, whose difference is
-    subtracted; None: nothing is subtracted.
-    """
-
-    def differences(window: str) -> dict[str, pd.Series]:
-        index = list(WINDOWS).index(window)
-        table = _ablation_table(ablations, ablations.entropy.str[index], pairs)
-        return _differences(table, pairs)
-
-    values = differences(tokens)
-    if less:
-        later = differences(less)
-        values = {name: column - later[name] for name, column in values.items()}
-    return _values(values, "mean")
-
-
-def _ablation_table(
-    ablations: pd.DataFrame, values: pd.Series, pairs: Pairs
-) -> pd.DataFrame:
-    """Return `values`, one per row of `ablations`, as a table with a row per problem
-    and a column per condition; raise Untestable if a condition was not scored.
-    """
-    rows = ablations[["problem_id", "condition"]].assign(value=values.astype(float))
-    table = rows.pivot(index="problem_id", columns="condition", values="value")
-    _require_conditions(table, chain.from_iterable(pairs), "scores nothing")
-    return table
-
-
-def pass_at_k_differences(
-    draws: pd.DataFrame, k: PositiveInt, treatment: str, reference: str
-) -> xr.DataArray:
-    """Return pass@k of the answers sampled under `treatment` minus that under
-    `reference`, in points per problem.
-    """
-    passed = {}
-    for condition in (treatment, reference):
-        sampled = draws[draws.drawn_under == condition]
-        samples = sampled.pivot(index="problem_id", columns="sample", values="right")
-        if samples.shape[1] < k or samples.isna().any(axis=None):
-            raise Untestable(
-                f"pass@{k} needs {k} answers of each problem under {condition}"
-            )
-        values = pass_at_k(samples.astype(float), k)
-        passed[condition] = POINTS * pd.Series(values, samples.index)
-    difference = passed[treatment] - passed[reference]
-    return _values({f"{treatment} - {reference}": difference}, "difference")
+    return _differences(_scored(ablations, ablations.nats), pairs, "mean")
 
 
 def solved_likelier(scores: pd.DataFrame, answers: pd.DataFrame) -> xr.DataArray:
@@ -262,34 +184,36 @@ def pass_rates(draws: pd.DataFrame, treatment: str, reference: str) -> xr.DataAr
 def _by_condition(
     answers: pd.DataFrame,
     part: str,
-    names: Iterable[str],
     statistic: Callable[[pd.DataFrame], pd.Series],
 ) -> pd.DataFrame:
-    """Return a statistic of the answers to each problem, in a table with a row per
-    problem and a column per condition; raise Untestable if a condition was not
-    answered.
+    """Return a statistic of the answers of a part, in a table with a row per problem
+    and a column per condition.
 
     statistic: returns a value per problem, given the answers under one condition.
     """
-    names = list(dict.fromkeys(names))
-    by_condition = answer_groups(answers[answers.part == part])
-    columns = {
-        condition: statistic(group)
-        for (_, condition), group in by_condition.items()
-        if condition in names
-    }
-    table = pd.DataFrame(columns)
-    _require_conditions(table, names, f"answers no problems ({part})")
-    return table
+    groups = answer_groups(answers[answers.part == part])
+    return pd.DataFrame({name: statistic(rows) for (_, name), rows in groups.items()})
 
 
-def _require_conditions(table: pd.DataFrame, names: Iterable[str], lacks: str) -> None:
-    """Raise Untestable if a condition has no column; `lacks` says what the profile does
-    not do under it.
+def _scored(rows: pd.DataFrame, values: pd.Series) -> pd.DataFrame:
+    """Return values, one for each row of scores, in a table with a row per problem and
+    a column per condition.
     """
+    table = rows[["problem_id", "condition"]].assign(value=values.astype(float))
+    return table.pivot(index="problem_id", columns="condition", values="value")
+
+
+def _require_conditions(table: pd.DataFrame, names: Iterable[str]) -> None:
+    """Raise Untestable if a condition has no column."""
     missing = [name for name in dict.fromkeys(names) if name not in table]
     if missing:
-        raise Untestable(f"the profile {lacks} under {', '.join(missing)}")
+        raise Untestable(f"the profile has nothing under {', '.join(missing)}")
+
+
+def _differences(table: pd.DataFrame, pairs: Pairs, kind: str) -> xr.DataArray:
+    """Return the first column of each pair minus the second."""
+    _require_conditions(table, chain.from_iterable(pairs))
+    return _values({f"{a} - {b}": table[a] - table[b] for a, b in pairs}, kind)
 
 
 def _values(columns: Mapping[str, pd.Series] | pd.DataFrame, kind: str) -> xr.DataArray:

@@ -29,8 +29,8 @@ from lib.statistics.intervals import (
     ClusteredMean,
     Interval,
     cluster_ids,
+    smallest_level,
 )
-from lib.statistics.p_values import smallest_level
 
 # The simulated rates of wrong support and of wrong contradiction must be below this.
 MAX_ERROR_RATE = 0.05

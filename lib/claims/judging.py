@@ -8,7 +8,6 @@ import contextlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import isnan, sqrt
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -16,30 +15,28 @@ import pandas as pd
 import xarray as xr
 
 from lib.claims.answer_measures import POSITIVE_CONTROL, likelihood_differences
-from lib.claims.claim import Claim, missing_tables, values_of
+from lib.claims.claim import Claim, values_of
 from lib.claims.decision_rule import (
     Decision,
     Parts,
     Untestable,
     decide,
-    distance_inside,
     p_value,
     parts_of,
 )
 from lib.claims.verdicts import Control, Estimate, Verdict
 from lib.evaluation.profile_parts import answers, draws, scores
-from lib.measurement.dataset_variables import TRAINED, UNIFORM, UNTRAINED
+from lib.measurement.dataset import TRAINED, UNIFORM, UNTRAINED
 from lib.measurement.measurement_run import measure
 from lib.profiles import VARIATIONS, Profile
 from lib.statistics.intervals import (
     ALPHA,
     POINTS,
     Interval,
+    holm,
     interval,
     ratio_of_means,
-    sample_size_for_power,
 )
-from lib.statistics.p_values import holm
 
 
 def gather(profile: Profile) -> dict[str, dict[str, Any]]:
@@ -95,25 +92,15 @@ def judge(
     """Return a verdict for each claim and each model that can test it, with p-values
     corrected for all of these verdicts (Holm).
 
-    A claim that no model can test has a verdict for each reason, on the first model
-    with that reason. Models whose evidence lacks the tables of the measure are left out
-    if another has them, and otherwise there is one verdict, on the first model.
+    A claim that no model can test has one verdict, on the first model that has the
+    tables of its measure, or else on the first model.
     """
     verdicts = []
     for claim in claims:
-        judged = {model: judge_one(claim, model, evidence[model]) for model in evidence}
-        reported = [verdict for verdict in judged.values() if verdict.n]
-        if not reported:
-            candidates = [
-                model
-                for model, known in evidence.items()
-                if not missing_tables(claim, known)
-            ]
-            by_reason: dict[str | None, Verdict] = {}
-            for model in candidates or list(evidence)[:1]:
-                by_reason.setdefault(judged[model].reason, judged[model])
-            reported = list(by_reason.values())
-        verdicts += reported
+        models = [name for name in evidence if not claim.lacking(evidence[name])]
+        models = models or list(evidence)[:1]
+        judged = [judge_one(claim, model, evidence[model]) for model in models]
+        verdicts += [verdict for verdict in judged if verdict.n] or judged[:1]
 
     tested = [verdict for verdict in verdicts if verdict.n]
     corrected = holm([verdict.p for verdict in tested])
@@ -127,7 +114,6 @@ def judge_one(claim: Claim, model: str, evidence: Mapping[str, Any]) -> Verdict:
     """Return the verdict on a claim for one model, with n = 0 and the reason if the
     evidence cannot test it. `judge` adds the corrected p-value.
     """
-    paper, paper_of = claim.paper_value(model)
     untested = Verdict(
         id=claim.id,
         claim=claim.claim,
@@ -137,8 +123,6 @@ def judge_one(claim: Claim, model: str, evidence: Mapping[str, Any]) -> Verdict:
         unit=claim.unit,
         range=claim.range,
         written=claim.written_for(model),
-        paper=paper,
-        paper_of=paper_of,
     )
     try:
         values = values_of(claim, evidence)
@@ -162,7 +146,6 @@ def judge_one(claim: Claim, model: str, evidence: Mapping[str, Any]) -> Verdict:
         parts=len(parts),
         holds=tuple(decision.holds),
         refuted=tuple(decision.refuted),
-        needed=_problems_needed(claim, decision, paper),
         of_example=_share_of_example(claim, evidence, parts),
         control=_control(untrained),
         uniform=_control(uniform),
@@ -174,24 +157,6 @@ def estimate_of(result: Interval) -> Estimate:
     """Return an Interval as an Estimate, which can be stored and formatted."""
     bounds = float(result.low), float(result.high)
     return Estimate(float(result.estimate), *bounds, result.n)
-
-
-def _problems_needed(
-    claim: Claim, decision: Decision, paper: float | None
-) -> float | None:
-    """Return how many problems an undecided claim needs for 80 % power, if the true
-    effect is the paper's.
-
-    None if the claim is decided, if the paper has no value or one at a bound of the
-    range, and if the problems' values are constant, so that their variance is unknown.
-    """
-    if decision.verdict != "undecided" or paper is None:
-        return None
-    result = decision.interval
-    distance = distance_inside(paper, *claim.bounds)
-    deviation = float(result.error) * sqrt(result.n)
-    needed = sample_size_for_power(distance, deviation)
-    return None if isnan(needed) else needed
 
 
 def _share_of_example(

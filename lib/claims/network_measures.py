@@ -1,7 +1,7 @@
 """Compute the measures of claims on attention and activations, one value per problem.
 
 Each public function that returns an array is a `measure` of data/claims.yaml. It
-receives `measured`, the Dataset of one model (`lib.measurement.dataset_variables`), in
+receives `measured`, the Dataset of one model (`lib.measurement.dataset`), in
 which NaN means not measured. It returns an array (network, component, problem), whose
 values are of the kind "mean" (`lib.statistics.intervals`), or raises Untestable with
 the reason. A component is a part of the claim, such as a layer. Most claims use
@@ -9,14 +9,14 @@ the reason. A component is a part of the claim, such as a layer. Most claims use
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
 from lib.claims.decision_rule import Untestable
-from lib.measurement.dataset_variables import DIMENSIONS, TRAINED
+from lib.measurement.dataset import TRAINED
 from lib.measurement.network_tables import log_changes
 
 # The forms of the map from layer 1's old outputs to the new ones, by variable.
@@ -25,8 +25,6 @@ AFFINE_FORMS = {
     "line": "a coefficient of σ per token",
     "softmax": "a λ per token",
 }
-
-Form = Literal["affine", "line", "softmax", "best"]
 # By dimension: a label, a list of labels, or {"from": label} for it and all later ones.
 Labels = Mapping[str, Any]
 
@@ -64,32 +62,6 @@ def compared(
     return _named(components)
 
 
-def check_compared(
-    of: Sequence[str], at: Labels, each: str | None = None, **others: Any
-) -> None:
-    """Raise ValueError if arguments of `compared` name a variable that does not exist,
-    a dimension that one of the variables lacks, or `each` with several variables, whose
-    components would have the same names.
-    """
-    if each and len(of) > 1:
-        raise ValueError(
-            f"each: {each} makes a part of every label, so `of` must be one variable,"
-            f" not {', '.join(of)}"
-        )
-    named = {*at, *(others.get("less") or {}), *(others.get("over") or {})}
-    named |= {each} if each else set()
-    for name in of:
-        if name not in DIMENSIONS:
-            choices = ", ".join(DIMENSIONS)
-            raise ValueError(
-                f"unknown variable {name!r} in `of`: choose from {choices}"
-            )
-        lacking = sorted(named - set(DIMENSIONS[name]))
-        if lacking:
-            dims = ", ".join(DIMENSIONS[name])
-            raise ValueError(f"{name} has no dimension {lacking[0]!r}, only {dims}")
-
-
 def filler_attention(measured: xr.Dataset, condition: str, layer: int) -> xr.DataArray:
     """Return how the attention that inserted tokens receive compares with that of
     original tokens, in a layer.
@@ -113,7 +85,7 @@ def filler_attention(measured: xr.Dataset, condition: str, layer: int) -> xr.Dat
     )
 
 
-def affine_fit(measured: xr.Dataset, form: Form) -> xr.DataArray:
+def affine_fit(measured: xr.Dataset, form: str) -> xr.DataArray:
     """Return R² of the affine map in layer 1 (Eq. 2 of the paper), averaged over heads.
 
     form: a key of AFFINE_FORMS, or "best" for the form with the highest mean R² over

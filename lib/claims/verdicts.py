@@ -1,19 +1,31 @@
-"""Represent the verdict on a claim for one model, and select and list verdicts.
+"""The verdict on a claim for one model; lists of verdicts, their files, and the table
+of the numbers behind them.
 
-`verdicts_on` selects the verdicts on one claim. `lib.claims.verdict_files` reads and
-writes verdicts.
+A run writes its verdicts to results/<profile>/claims.json. Those of the repository's
+profiles are also stored in data/<profile>/claims.json.
 """
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
 from math import nan
+from pathlib import Path
+from typing import Any
 
-from pydantic import computed_field
+import pandas as pd
+from pydantic import TypeAdapter, ValidationError, computed_field
 
+from lib import paths
+from lib.errors import InputError
+from lib.figures.notebook_tables import interval_texts, looks_same
+from lib.files.atomic import write_atomically
+from lib.files.text_files import read_bytes
+from lib.paths import relative_path
+from lib.profiles import Profile
 from lib.statistics.intervals import ENOUGH
 from lib.statistics.rounding import format_interval
 
+FILE = "claims.json"
 VERDICTS = ("supported", "in part", "contradicted", "undecided")
 # Words for a claim that was tested on fewer than ENOUGH problems, or not at all.
 NOT_JUDGED = TOO_FEW, NOT_TESTED = "too few", "not tested"
@@ -98,9 +110,6 @@ class Verdict:
     specific: bool | None = None  # whether an untrained network gets another verdict
     # A change of log-likelihood in % of the gain by a worked example in the prompt.
     of_example: Estimate | None = None
-    paper: float | None = None  # the paper's value of the effect
-    paper_of: str | None = None  # the paper's model with this value
-    needed: float | None = None  # problems for 80 % power if the effect is the paper's
 
     @property
     def estimate(self) -> Estimate:
@@ -164,3 +173,138 @@ def totals(verdicts: Iterable[Verdict]) -> str:
     literal = [verdict for verdict in verdicts if verdict.reading == "literal"]
     counts = Counter(verdict.word for verdict in literal)
     return ", ".join(f"{count} {name}" for name, count in counts.most_common())
+
+
+VERDICT_LIST = TypeAdapter(list[Verdict])
+
+
+def verdict_table(verdicts: Iterable[Verdict]) -> pd.DataFrame:
+    """Return a row per verdict with a column per field; the fields of a nested object
+    have compound names such as control_effect.
+    """
+    rows = VERDICT_LIST.dump_python(list(verdicts), mode="json", exclude_none=True)
+    table = pd.json_normalize(rows, sep="_")
+    if not rows:
+        columns = [field.name for field in fields(Verdict)]
+        table = pd.DataFrame(columns=columns, dtype=object)
+    for name in ("holds", "refuted"):
+        table[name] = table[name].str.join(", ")
+    return table
+
+
+def read_verdicts(folder: Path) -> list[Verdict]:
+    """Return the verdicts that a run has stored in its folder of results, or the
+    repository in its folder of data.
+
+    Raises InputError if there are none, or if they are invalid.
+    """
+    path = folder / FILE
+    try:
+        return VERDICT_LIST.validate_json(read_bytes(path))
+    except ValidationError as error:
+        where = ".".join(map(str, error.errors()[0]["loc"])) or "no list"
+        raise InputError(
+            f"{relative_path(path)} has no valid verdicts ({where}): run notebook 06"
+            " again, which writes it"
+        ) from error
+
+
+def write_verdicts(profile: Profile, verdicts: Sequence[Verdict]) -> Path:
+    """Write verdicts to results/<profile>/claims.json, and return its path.
+
+    If the repository stores verdicts of this profile, its file is replaced, too, unless
+    their table would look the same to a reader.
+    """
+    content = VERDICT_LIST.dump_json(list(verdicts), indent=1) + b"\n"
+    path = profile.results / FILE
+    write_atomically(path, content)
+
+    # Processors round differently, so a change in the sixth digit alone must not change
+    # the repository's file.
+    stored = paths.DATA / profile.name / FILE
+    if stored.is_file():
+        before = verdict_table(read_verdicts(stored.parent))
+        if not looks_same(before, verdict_table(verdicts)):
+            write_atomically(stored, content)
+    return path
+
+
+# Of networks with random weights, by `Verdict.specific`.
+UNTRAINED_VERDICT = {True: "another", False: "the same", None: ""}
+
+
+def numbers_table(verdicts: Iterable[Verdict]) -> pd.DataFrame:
+    """Return the numbers behind the verdicts on tested claims, in a row per verdict.
+
+    `part` is the deciding part, `measured` its estimate with the interval, and `range`
+    where the claim expects it. `parts` says how many parts hold and are refuted; it is
+    empty for a claim with one part, as is `part`. `untrained` says which verdict
+    untrained networks get, and `rule` when the rule was written.
+    """
+    by_claim: dict[str, list[Verdict]] = {}
+    for verdict in verdicts:
+        if verdict.n:
+            by_claim.setdefault(verdict.id, []).append(verdict)
+    rows = []
+    for of_claim in by_claim.values():
+        parts = [_as_measured(verdict) for verdict in of_claim]
+        # The verdicts on a claim have the same number of decimals.
+        texts = interval_texts([estimate for _, estimate, _ in parts])
+        for verdict, (part, _, bounds), text in zip(
+            of_claim, parts, texts, strict=True
+        ):
+            rows.append(_row(verdict, part, text, bounds))
+    return pd.DataFrame(rows)
+
+
+def _row(
+    verdict: Verdict, part: str, measured: str, bounds: tuple[float | None, ...]
+) -> dict[str, Any]:
+    has_several = verdict.parts > 1
+    return {
+        "claim": verdict.claim,
+        "reading": verdict.reading,
+        "model": verdict.model,
+        "verdict": f"{verdict.word} †" if verdict.lost else verdict.word,
+        "part": part if has_several else "",
+        "measured": measured,
+        "range": _range(*bounds),
+        "unit": verdict.unit,
+        "n": verdict.n,
+        "parts": _parts(verdict) if has_several else "",
+        "untrained": UNTRAINED_VERDICT[verdict.specific],
+        "rule": verdict.written,
+    }
+
+
+def _as_measured(
+    verdict: Verdict,
+) -> tuple[str, tuple[float | None, ...], tuple[float | None, ...]]:
+    """Return the deciding part with its (estimate, low, high) and its range, all with
+    the sign of what was measured.
+
+    `activation_changes` names its parts after the expected change, as in "L1 up", and
+    turns the sign of those that should fall, so that all parts share a range.
+    """
+    name, _, expected = verdict.part.rpartition(" ")
+    estimate = verdict.effect, verdict.low, verdict.high
+    low, high = verdict.range
+    if expected == "down":
+        turned = verdict.effect, verdict.high, verdict.low
+        return name, tuple(map(_negative, turned)), (_negative(high), _negative(low))
+    return (name if expected == "up" else verdict.part), estimate, (low, high)
+
+
+def _negative(number: float | None) -> float | None:
+    return None if number is None else 0 - number
+
+
+def _range(low: float | None, high: float | None) -> str:
+    if high is None:
+        return f"above {low:g}"
+    return f"below {high:g}" if low is None else f"{low:g} to {high:g}"
+
+
+def _parts(verdict: Verdict) -> str:
+    holds = f"{len(verdict.holds)} of {verdict.parts} hold"
+    return f"{holds}, {len(verdict.refuted)} refuted"

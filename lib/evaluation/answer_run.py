@@ -6,7 +6,7 @@ A run that is started again with the same folder continues where it stopped.
 import contextlib
 import functools
 import sys
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,10 +15,18 @@ import pandas as pd
 
 from lib.errors import InputError, PartlyDone
 from lib.evaluation.answer_tables import summarise
-from lib.evaluation.engine_choice import generation_device, resolve_engine
-from lib.evaluation.planned_completions import WantedCompletion, completions_wanted
-from lib.evaluation.recorded_settings import shared_settings, versions
-from lib.evaluation.row_fields import COMPLETIONS, FIELDS, SUMMARY, common_fields, frame
+from lib.evaluation.row_keys import WantedCompletion, completions_wanted, recorded_arm
+from lib.evaluation.rows import (
+    COMPLETIONS,
+    FIELDS,
+    SUMMARY,
+    common_fields,
+    frame,
+    generation_device,
+    resolve_engine,
+    shared_settings,
+    versions,
+)
 from lib.files.atomic import write_json
 from lib.files.row_store import open_store
 from lib.generation.engine_interface import (
@@ -33,8 +41,8 @@ from lib.grading.authors_grader import is_correct_by_authors, is_exact_match
 from lib.grading.worker_pool import grade
 from lib.models.loading import Loaded, load_without_weights
 from lib.profiles import Accuracy
-from lib.prompts.fillers import Filler
-from lib.prompts.problem_sets import load_problems
+from lib.prompts.conditions import Filler
+from lib.prompts.problems import load_problems
 
 if TYPE_CHECKING:
     from lib.generation.workers import Workers
@@ -51,13 +59,11 @@ def evaluate(
     seed: int,
     folder: Path,
     shard: tuple[int, int] = NO_SHARDS,
-    known: Sequence[dict] = (),
 ) -> pd.DataFrame:
     """Generate and grade the answers that `folder` lacks, store each as soon as it is
     graded, and return the table of all answers, in a fixed order.
 
-    Rows of `known` are copied if the run needs their keys, instead of generated. Shard
-    (i, n) generates every n-th completion of each model, from the i-th on, into a
+    Shard (i, n) generates every n-th completion of each model, from the i-th on, into a
     separate file; the returned answers are those of all shards so far. Raises
     PartlyDone at the end if some prompts failed, and InputError for a missing engine,
     an invalid prompt, shards with engine auto, and as `open_store` does.
@@ -74,7 +80,6 @@ def evaluate(
     summary = Path(folder) / SUMMARY
 
     with open_store(folder, settings, environment, shard, file=COMPLETIONS) as store:
-        store.copy_missing(wanted, known)
         if store.missing(wanted):
             summary.unlink(missing_ok=True)
         failed = 0
@@ -229,5 +234,5 @@ def _row(
     row["correct_authors"] = is_correct_by_authors(gold, wanted.prompt.text, text)
     row["correct_authors_on_completion"] = is_correct_by_authors(gold, "", text)
     if wanted.arm:
-        row["arm"] = wanted.arm.model_dump()
+        row["arm"] = recorded_arm(wanted.arm)
     return {name: row[name] for name in FIELDS if name in row}

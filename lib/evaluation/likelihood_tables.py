@@ -1,5 +1,4 @@
-"""Tabulate how log-likelihoods of texts, and the entropy of their next token, differ
-between conditions.
+"""Tabulate how log-likelihoods of texts differ between conditions.
 
 `nat_table` compares each condition with `none`, for each kind of text. The other tables
 take `lib.evaluation.scores(profile, "ablations")`, whose conditions show the slashes,
@@ -8,12 +7,11 @@ conditions): the mean difference over the problems scored under both, with its 9
 interval (low, high) and their number n.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import pandas as pd
 
 from lib.evaluation.answer_tables import EFFECT_INTERVAL, answer_groups, mean_and_bounds
-from lib.evaluation.row_fields import WINDOWS
 from lib.prompts.conditions import NO_LAYER, parse_condition
 
 NAT_COLUMNS = ["target", "model", "condition", "n", "nats", *EFFECT_INTERVAL]
@@ -63,12 +61,26 @@ def with_likelihoods(ablations: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFr
 def contrast_table(
     ablations: pd.DataFrame, contrasts: Mapping[str, tuple[str, str]]
 ) -> pd.DataFrame:
-    """Return the difference in log-likelihood between the conditions of each contrast,
-    in nats.
+    """Return the mean difference in log-likelihood between the conditions of each
+    contrast, in nats, for each model that was scored under both.
 
     contrasts: by label, the pair (treatment, reference); the reference is subtracted.
     """
-    return _changes(ablations, ablations.nats, contrasts)
+    by_model = {
+        model: of_model.pivot(index="problem_id", columns="condition", values="nats")
+        for model, of_model in ablations.groupby("model", sort=False)
+    }
+    changes = []
+    for label, (treatment, reference) in contrasts.items():
+        for model, table in by_model.items():
+            if treatment not in table or reference not in table:
+                continue
+            differences = (table[treatment] - table[reference]).dropna()
+            if differences.empty:
+                continue
+            row = {"model": model, "contrast": label, "n": len(differences)}
+            changes.append(row | mean_and_bounds(CHANGE_INTERVAL, differences, "mean"))
+    return pd.DataFrame(changes, columns=["model", "contrast", "n", *CHANGE_INTERVAL])
 
 
 def depth_table(ablations: pd.DataFrame) -> pd.DataFrame:
@@ -103,56 +115,3 @@ def depth_table(ablations: pd.DataFrame) -> pd.DataFrame:
         ),
         ignore_index=True,
     )
-
-
-def entropy_table(ablations: pd.DataFrame, conditions: Sequence[str]) -> pd.DataFrame:
-    """Return how the mean entropy of the next token under each condition differs from
-    that under `none`, in nats, for each window of the solution's tokens.
-
-    The column `tokens` names the window, one of WINDOWS: 2-8 are the solution's second
-    to eighth token. `divergence` is the mean Kullback-Leibler divergence of the next
-    token's distribution from that under `none`, in nats, over all problems scored under
-    the condition whose solutions reach the window.
-    """
-    contrasts = {name: (name, "none") for name in conditions}
-    tables = []
-    for index, tokens in enumerate(WINDOWS):
-        table = _changes(ablations, ablations.entropy.str[index], contrasts)
-        values = ablations.assign(divergence=ablations.divergence.str[index])
-        means = values.groupby(["model", "condition"]).divergence.mean()
-        pairs = zip(table.model, table.contrast, strict=True)
-        table["divergence"] = [means[pair] for pair in pairs]
-        tables.append(table.assign(tokens=tokens))
-    return pd.concat(tables, ignore_index=True).rename(
-        columns={"contrast": "condition"}
-    )
-
-
-def _changes(
-    ablations: pd.DataFrame,
-    values: pd.Series,
-    contrasts: Mapping[str, tuple[str, str]],
-) -> pd.DataFrame:
-    """Return the mean difference in `values` between the conditions of each contrast,
-    for each model that was scored under both.
-
-    values: one for each row of `ablations`.
-    """
-    rows = ablations[["model", "condition", "problem_id"]].assign(
-        value=values.astype(float)
-    )
-    by_model = {
-        model: of_model.pivot(index="problem_id", columns="condition", values="value")
-        for model, of_model in rows.groupby("model", sort=False)
-    }
-    changes = []
-    for label, (treatment, reference) in contrasts.items():
-        for model, table in by_model.items():
-            if treatment not in table or reference not in table:
-                continue
-            differences = (table[treatment] - table[reference]).dropna()
-            if differences.empty:
-                continue
-            row = {"model": model, "contrast": label, "n": len(differences)}
-            changes.append(row | mean_and_bounds(CHANGE_INTERVAL, differences, "mean"))
-    return pd.DataFrame(changes, columns=["model", "contrast", "n", *CHANGE_INTERVAL])

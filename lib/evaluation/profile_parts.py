@@ -8,9 +8,8 @@
 Answers come from a complete run in results/, else from the repository's folder in
 data/ (*shipped* rows), else from an incomplete run in results/. Scores are the shipped
 ones if there are any, else those in results/. Shipped rows suffice for a smaller
-sample, fewer conditions or fewer models. A run copies shipped rows and rows of the
-profile's larger run if it needs their keys, and computes the others. Rows that were
-made with other settings raise InputError. Stored rows load without torch.
+sample, fewer conditions or fewer models. Rows that were made with other settings raise
+InputError. Stored rows load without torch.
 """
 
 import json
@@ -21,28 +20,20 @@ import pandas as pd
 
 from lib import paths
 from lib.errors import InputError
-from lib.evaluation.engine_choice import resolve_engine
-from lib.evaluation.recorded_settings import shared_settings
-from lib.evaluation.row_fields import (
+from lib.evaluation.rows import (
     DRAW_SCORE_FIELDS,
     SCORE_FIELDS,
     SUMMARY,
     frame,
-    score_fields,
+    resolve_engine,
+    shared_settings,
 )
 from lib.evaluation.weighted_pass_rates import scored_draws
-from lib.files.jsonl import read
-from lib.files.run_json import (
-    RUN,
-    first_difference,
-    read_settings,
-    require_same_settings,
-)
-from lib.files.text_and_yaml import read_text
-from lib.models.name_resolution import resolve
+from lib.files.row_store import first_difference, require_same_settings
+from lib.files.text_files import read, read_text
+from lib.models.sources import resolve
 from lib.profiles import Accuracy, Profile
-from lib.prompts.problem_samples import is_within
-from lib.prompts.problem_sets import sample_ids
+from lib.prompts.problems import is_within, sample_ids
 
 # The repository's file with the settings, by part, under which its rows were made.
 RECORDED_SETTINGS = "settings.json"
@@ -56,8 +47,8 @@ class Part:
     """The answers of a part of a profile: their settings, and the files of their rows.
 
     `name` is main, one of VARIATIONS, or draws (sampled answers that are weighted).
-    `folder` is that of the run in results/, `shipped_results` the profile's folder in
-    data/, and `larger` the same part of the profile's larger run, if there is one.
+    `folder` is that of the run in results/, and `shipped_results` the folder in data/
+    of the profile, or of the profile that this run is a part of.
     """
 
     stem = "completions"  # of the files in `folder`
@@ -75,8 +66,7 @@ class Part:
         self.settings = shared_settings(section, self.filler, self.seed)
         self.models = [resolve(spec).name for spec in self.section.models]
         self.shipped_results = profile.shipped_results
-        larger = profile.larger
-        self.larger = type(self)(larger, name) if larger else None
+        self.is_overridden = profile.part_of is not None
 
     def uses_shipped(self) -> bool:
         """Return whether the shipped rows are used, so that nothing is computed."""
@@ -84,7 +74,7 @@ class Part:
             return False
         # If the shipped rows do not suffice, a run that overrides a profile is
         # computed, while a shipped profile raises InputError in `rows`.
-        return not (self.larger and self._unmet_setting())
+        return not (self.is_overridden and self._unmet_setting())
 
     def rows(self) -> list[dict]:
         """Return the stored rows of the part's models, in the order of the models.
@@ -95,42 +85,13 @@ class Part:
             rows = self._shipped_rows()
         else:
             require_same_settings(self.folder, self.settings)
-            rows = self.run_rows()
+            rows = read(*sorted(self.folder.glob(f"{self.stem}*.jsonl")))
         rows = [row for row in rows if row["model"] in self.models]
         return sorted(rows, key=lambda row: self.models.index(row["model"]))
-
-    def reusable_rows(self) -> list[dict]:
-        """Return the rows that were made with the same settings in the repository and
-        in the profile's larger run. A run copies those whose keys it needs.
-        """
-        rows = []
-        if self._shipped_files():
-            in_keys = KEY_SETTINGS - self.settings.keys()
-            made_with = {"problems": self.settings["problems"]}
-            made_with |= self._shipped_settings()
-            made_with = {n: made_with[n] for n in made_with if n not in in_keys}
-            if made_with == self.settings:
-                rows += read(*self._shipped_files())
-        larger = self.larger
-        is_begun = larger is not None and (larger.folder / RUN).is_file()
-        if larger and is_begun and read_settings(larger.folder) == self.settings:
-            rows += larger.run_rows()
-        return rows
-
-    def run_rows(self) -> list[dict]:
-        """Return the rows of the run in results/, from all of its shards."""
-        return read(*sorted(self.folder.glob(f"{self.stem}*.jsonl")))
 
     def stored(self) -> pd.DataFrame:
         """Return the table of the stored rows."""
         return self.table(self.rows())
-
-    def stored_or_reusable(self) -> pd.DataFrame:
-        """Return the table of all rows that need not be computed: the stored ones, and
-        those that a run would copy.
-        """
-        rows = {row["key"]: row for row in [*self.rows(), *self.reusable_rows()]}
-        return self.table(list(rows.values()))
 
     def table(self, rows: Sequence[dict]) -> pd.DataFrame:
         """Return the table of those rows that are under the part's conditions, as
@@ -157,13 +118,7 @@ class Part:
     def _compute_missing(self) -> pd.DataFrame:
         from lib.evaluation.answer_run import evaluate
 
-        made = evaluate(
-            self.section,
-            self.filler,
-            self.seed,
-            self.folder,
-            known=self.reusable_rows(),
-        )
+        made = evaluate(self.section, self.filler, self.seed, self.folder)
         return made.assign(part=self.name)
 
     def _shipped_files(self) -> list[Path]:
@@ -216,18 +171,12 @@ class LikelihoodPart(Part):
 
     def table(self, rows: Sequence[dict]) -> pd.DataFrame:
         """Return the table of the rows, one per scored text."""
-        return pd.DataFrame(rows, columns=score_fields(self.section))
+        return pd.DataFrame(rows, columns=SCORE_FIELDS)
 
     def _compute_missing(self) -> pd.DataFrame:
-        from lib.evaluation.reference_solution_scores import score_solutions
+        from lib.evaluation.scored_texts import score_solutions
 
-        return score_solutions(
-            self.section,
-            self.filler,
-            self.seed,
-            self.folder,
-            known=self.reusable_rows(),
-        )
+        return score_solutions(self.section, self.filler, self.seed, self.folder)
 
 
 class DrawScoresPart(LikelihoodPart):
@@ -254,12 +203,10 @@ class DrawScoresPart(LikelihoodPart):
         drawn = self.draws.complete()
         if self.draws.uses_shipped() and self.uses_shipped():
             return scored_draws(drawn, self.stored())
-        from lib.evaluation.sampled_answer_scores import score_draws
+        from lib.evaluation.scored_texts import score_draws
 
         scoring = self.section.scoring_settings
-        return score_draws(
-            scoring, self.draws.folder, self.folder, self.reusable_rows()
-        )
+        return score_draws(scoring, self.draws.folder, self.folder)
 
 
 # The class of a part by its name; Part for the others.
@@ -276,7 +223,7 @@ def parts_of_profile(profile: Profile) -> dict[str, Part]:
 
 
 def answers(profile: Profile, part: str = "main") -> pd.DataFrame:
-    """Return the answers of a part, as a table of `lib.evaluation.row_fields.frame`.
+    """Return the answers of a part, as a table of `lib.evaluation.rows.frame`.
     Answers that are not stored are generated first, which can take hours.
 
     part: one of `profile.parts`; without it the table is empty. Raises InputError for

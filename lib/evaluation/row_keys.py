@@ -1,16 +1,19 @@
-"""Build what the keys of answers and of scores have in common: the model's identity,
-the prompt of a problem under a condition, and the settings of ARM.
+"""Build the keys of answers and scores: the model's identity, the prompt of a problem
+under a condition, and the settings of ARM; and list every completion of a run by its
+key.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from lib.arm.settings import Arm
-from lib.evaluation.row_fields import model_identity
+from lib.evaluation.rows import model_identity
+from lib.files.row_store import settings_key
 from lib.models.loading import Loaded
+from lib.profiles import Accuracy
 from lib.prompts.building import Prompt, build_prompt
-from lib.prompts.conditions import Condition, Example
-from lib.prompts.fillers import Filler
-from lib.prompts.problem_schema import Problem, posed
+from lib.prompts.conditions import Condition, Example, Filler
+from lib.prompts.problems import Problem, posed
 from lib.prompts.rendering import format_for
 
 
@@ -26,8 +29,15 @@ def key_parts(
     }
     arm = arm_of(condition, loaded)
     if arm:
-        parts["arm"] = arm.model_dump()
+        parts["arm"] = recorded_arm(arm)
     return parts
+
+
+def recorded_arm(arm: Arm) -> dict[str, object]:
+    """Return ARM's settings as keys and rows have them: with the statistics, which once
+    were a setting.
+    """
+    return {**arm.model_dump(), "statistics": "sequence"}
 
 
 def prompt_of(
@@ -54,11 +64,45 @@ def prompt_of(
 def arm_of(condition: Condition, loaded: Loaded) -> Arm | None:
     """Return the ARM settings of a condition; None if it is without ARM.
 
-    Settings that the condition does not give are the paper's for the model. Statistics
-    are computed for each sequence, as in the authors' code, which runs a single prompt
-    at a time, so that the other prompts of a batch have no influence.
+    Settings that the condition does not give are the paper's for the model.
     """
-    if not condition.arm:
-        return None
-    arm = condition.arm.over(loaded.source.arm)
-    return arm.model_copy(update={"statistics": "sequence"})
+    return condition.arm.over(loaded.source.arm) if condition.arm else None
+
+
+class WantedCompletion(NamedTuple):
+    """One completion that a run has to have: a sample of a problem's answer under a
+    condition.
+    """
+
+    problem: Problem
+    condition: Condition
+    sample: int  # counted from 0
+    prompt: Prompt
+    arm: Arm | None  # None: the condition is without ARM
+
+
+def completions_wanted(
+    loaded: Loaded,
+    accuracy: Accuracy,
+    filler: Filler,
+    seed: int,
+    problems: list[Problem],
+) -> dict[str, WantedCompletion]:
+    """Return every completion of a run by one model, by its key.
+
+    A key is a digest of everything that decides the completion. The prompt's ids
+    represent problem, format and filler in it, so that any change of these changes the
+    key.
+    """
+    wanted = {}
+    for condition in accuracy.conditions:
+        arm = arm_of(condition, loaded)
+        for problem in problems:
+            prompt = prompt_of(
+                loaded, problem, condition, accuracy.format, filler, accuracy.examples
+            )
+            parts = key_parts(loaded, problem, condition, prompt)
+            for sample in range(accuracy.samples):
+                key = settings_key(**parts, seed=seed, sample=sample)
+                wanted[key] = WantedCompletion(problem, condition, sample, prompt, arm)
+    return wanted

@@ -1,10 +1,12 @@
-"""Score texts with each model of a section, and store each score as soon as it is
-computed.
+"""Compute the log-likelihood of given texts under a condition: log p(text | prompt) in
+nats, summed over the text's tokens, each of which is predicted from the prompt and the
+tokens before it (teacher forcing); and store each as soon as it is computed.
 
-`lib.evaluation.reference_solution_scores` and `lib.evaluation.sampled_answer_scores`
-list the texts; a score is the row of a text in scores.jsonl.
+A text with its prompt is a `TextToScore`, and its log-likelihood a *score*, a row of
+scores.jsonl. `lib.evaluation.scored_texts` lists the texts.
 """
 
+import contextlib
 import functools
 from collections.abc import (
     Callable,
@@ -15,25 +17,131 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
+from typing import NamedTuple
+
+import torch
 
 from lib import progress
+from lib.arm.redistribution import installed
+from lib.attention.custom_attention import hiding
 from lib.errors import InputError
-from lib.evaluation.log_likelihood import TextToScore, log_likelihoods, sizes_of
-from lib.evaluation.recorded_settings import versions
-from lib.evaluation.row_fields import SCORE_FIELDS, SCORES, common_fields
-from lib.evaluation.row_keys import key_parts, prompt_of
-from lib.files.row_store import open_store
-from lib.files.run_json import require_same_settings, settings_key
+from lib.evaluation.row_keys import arm_of, key_parts, prompt_of
+from lib.evaluation.rows import SCORE_FIELDS, SCORES, common_fields, versions
+from lib.files.row_store import open_store, require_same_settings, settings_key
 from lib.generation.engine_interface import processor_name
+from lib.generation.key_value_caches import prefill, raise_if_nan
 from lib.models.loading import Loaded, load_without_weights, with_weights
 from lib.profiles import Likelihood
 from lib.prompts.batches import in_batches
 from lib.prompts.building import Prompt
-from lib.prompts.conditions import Condition
-from lib.prompts.fillers import Filler
-from lib.prompts.problem_schema import Problem
+from lib.prompts.conditions import Condition, Filler
+from lib.prompts.problems import Problem
+
+
+class Sizes(NamedTuple):
+    """How much is scored together on a kind of device."""
+
+    tokens: int  # of a forward pass, with padding
+    texts: int  # under a condition, which share forward passes with similar lengths
+
+
+# On a GPU, a small model takes as long for 2,000 tokens as for 8,000, so that full
+# forward passes matter more than memory. With a vocabulary of 262,000, in float32, the
+# logits of a forward pass take at most 2.1 GB on a CPU and 17 GB on a GPU.
+SIZES = {"cpu": Sizes(2048, 32), "cuda": Sizes(16_384, 256)}
+
+
+@dataclass(frozen=True)
+class TextToScore:
+    """A text to score, its prompt, and the condition that made the prompt."""
+
+    problem: Problem
+    condition: Condition
+    prompt: Prompt
+    # Kind of text: solution, answer (the gold answer) or draw (a sampled answer).
+    target: str
+    lead: list[int]  # tokens between prompt and text, which are not scored
+    text: list[int]  # the tokens whose log-likelihood is computed
+    # Of a draw: the fields of its row in addition to SCORE_FIELDS, of which `answer` is
+    # the key of the sampled completion.
+    draw: dict = field(default_factory=dict)
+
+    @property
+    def ids(self) -> list[int]:
+        """The tokens of the prompt, the lead and the text."""
+        return [*self.prompt.input_ids.tolist(), *self.lead, *self.text]
+
+    @property
+    def temperature(self) -> float:
+        """The temperature at which a draw was sampled; 1 for other texts."""
+        return self.draw.get("temperature", 1.0)
+
+
+def sizes_of(loaded: Loaded) -> Sizes:
+    """Return how much is scored together on a model's device."""
+    return SIZES[loaded.device.partition(":")[0]]
+
+
+@torch.inference_mode()
+def log_likelihoods(loaded: Loaded, batch: Mapping[str, TextToScore]) -> list[float]:
+    """Return the log-likelihood of each text in nats.
+
+    batch: texts by key, all with the same condition and temperature. The rows' common
+    prefix is computed once. ARM changes only the activations of prompts, as in
+    generation, and the keys seed its draws. Raises InputError if the model produces
+    NaN.
+    """
+    texts = list(batch.values())
+    model = loaded.model
+    arm = arm_of(texts[0].condition, loaded)
+
+    # The logits at a position predict the next token, so those of a text begin one
+    # position before it and end one position before its end.
+    rows = [text.ids for text in texts]
+    sizes = [len(text.text) for text in texts]
+    before = [
+        range(len(ids) - size - 1, len(ids) - 1)
+        for ids, size in zip(rows, sizes, strict=True)
+    ]
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_hiding_inserted(loaded, texts))
+        changed = None
+        if arm:
+            hook = stack.enter_context(installed(model, arm))
+            hook.generators = [_generator(loaded.device, key) for key in batch]
+            changed = [len(text.prompt) for text in texts]
+        _, logits = prefill(model, rows, before, changed)
+
+    logits /= texts[0].temperature
+    tokens = [token for text in texts for token in text.text]
+    ids = torch.tensor(tokens, device=loaded.device)[:, None]
+    nats = logits.gather(1, ids)[:, 0] - logits.logsumexp(-1)
+    raise_if_nan(nats)
+    return [float(part.sum()) for part in nats.double().cpu().split(sizes)]
+
+
+def _hiding_inserted(
+    loaded: Loaded, texts: Sequence[TextToScore]
+) -> contextlib.AbstractContextManager[None]:
+    """Return a context manager within which the layers that the texts' condition names
+    hide the inserted tokens.
+    """
+    view = texts[0].condition.view
+    spans = [text.prompt.spans["inserted"] for text in texts]
+    hidden = view.hidden(loaded.layers)
+    silenced = view.silenced(loaded.layers)
+    visible = texts[0].condition.visible
+    shown = [visible.within(span) for span in spans] if visible else None
+    return hiding(loaded.model, spans, hidden, silenced, shown)
+
+
+def _generator(device: str, key: str) -> torch.Generator:
+    """Return the random generator from which ARM draws for the text with a key."""
+    return torch.Generator(device).manual_seed(int(key, 16) % 2**63)
+
 
 # A chunk of problems, at least so many, is scored under all conditions before the next
 # one, so that an interrupted run is a complete, smaller sample. Texts are given in the
@@ -48,17 +156,13 @@ def score_models(
     folder: Path,
     shared: dict,
     wanted_of: Callable[[Loaded], Texts],
-    rows_of: Callable[[Loaded, Texts, Texts], Generator[dict, None, None]],
-    known: Sequence[dict] = (),
 ) -> list[dict]:
     """Score with each model the wanted texts that `folder` lacks, store each score as
     soon as it is computed, and return the rows of all wanted texts in their order.
 
     shared: the settings that all rows of the folder share. wanted_of(loaded): the texts
-    to score with a model, which has no weights yet. rows_of(loaded, missing, wanted):
-    yields the rows of the missing texts. Rows of `known` are copied if a wanted text
-    has their key. Weights are read only if a score is missing, and a text that raises
-    InputError leaves no new folder.
+    to score with a model, which has no weights yet. Weights are read only if a score is
+    missing, and a text that raises InputError leaves no new folder.
     """
     require_same_settings(folder, shared)
     rows: list[dict] = []
@@ -66,32 +170,16 @@ def score_models(
         loaded = load_without_weights(spec, dtype=settings.dtype, fetch=False)
         wanted = wanted_of(loaded)
         with open_store(folder, shared, versions(), file=SCORES) as store:
-            store.copy_missing(wanted, known)
-            make = functools.partial(_rows_by_weights, loaded, wanted, rows_of)
+            make = functools.partial(_rows_by_weights, loaded)
             store.fill(wanted, make, loaded.name, "score")
             scored = store.rows_of_all_shards()
         rows += [scored[key] for key in wanted]
     return rows
 
 
-def _rows_by_weights(
-    unloaded: Loaded,
-    wanted: Texts,
-    rows_of: Callable[[Loaded, Texts, Texts], Generator[dict, None, None]],
-    missing: Texts,
-) -> Generator[dict, None, None]:
+def _rows_by_weights(unloaded: Loaded, missing: Texts) -> Generator[dict, None, None]:
     """Read the weights of a model, and yield the rows of missing texts."""
-    loaded = with_weights(unloaded, offload=True)
-    yield from rows_of(loaded, missing, wanted)
-
-
-def plain_rows(
-    loaded: Loaded, missing: Texts, wanted: Texts
-) -> Generator[dict, None, None]:
-    """Yield the rows of missing texts with their log-likelihood, but without the
-    entropy of `next_token_rows`.
-    """
-    yield from score_rows(loaded, missing)
+    yield from score_rows(with_weights(unloaded, offload=True), missing)
 
 
 def prompts_under(

@@ -53,7 +53,7 @@ DRAW_FIELDS = ["model", "problem_id", "drawn_under", "sample", "right", "finish_
 def scored_draws(answers: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     """Join sampled answers with their log-likelihoods, one row per answer.
 
-    answers: one row per completion, from `lib.evaluation.row_fields.frame`. scores: one
+    answers: one row per completion, from `lib.evaluation.rows.frame`. scores: one
     row per answer and condition; the column `answer` has the completion's key. The
     result has DRAW_FIELDS and one column of log-likelihoods per condition, in nats, NaN
     if the answer was not scored under it.

@@ -7,7 +7,7 @@ import html
 import numpy as np
 from IPython.display import HTML
 
-from lib.figures.figure_style import NO_CHANGE, grid
+from lib.figures.saved_figures import NO_CHANGE, grid
 
 # The axes depend only on the curve without a filler, and on a λ that few heads exceed,
 # so that they stay the same while somebody types another filler.

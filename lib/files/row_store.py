@@ -3,21 +3,25 @@ resumed.
 
     with open_store(folder, settings, file="scores.jsonl") as store:
         store.fill(wanted, make, name, "score")  # computes and stores missing rows
-    rows = read(folder / "scores.jsonl")  # lib.files.jsonl
+    rows = read(folder / "scores.jsonl")  # lib.files.text_files
 
-A row is a dict with a unique text under "key". In the folder, `run.json` has the
-settings that all rows share, and a JSONL file has one row per line. Only one run at a
-time writes a file, which flock ensures on local disks.
+A row is a dict with a unique text under "key", a digest of everything that it depends
+on (`settings_key`). In the folder, `run.json` has the settings that all rows share, and
+a JSONL file has one row per line. Only one run at a time writes a file, which flock
+ensures on local disks; a lock ends when its file is closed, even if the process is
+killed.
 """
 
 import contextlib
 import errno
+import fcntl
+import hashlib
 import json
 import os
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO, TypeVar, cast
@@ -25,9 +29,71 @@ from typing import BinaryIO, TypeVar, cast
 from lib import progress
 from lib.errors import InputError
 from lib.files.atomic import write_json
-from lib.files.jsonl import complete_lines, read, rows_of_lines
-from lib.files.locks import lock
-from lib.files.run_json import RUN, require_same_settings
+from lib.files.text_files import complete_lines, read, rows_of_lines
+
+
+def lock(stream: BinaryIO, path: Path) -> None:
+    """Lock a file; if another run has locked it, say so and wait until that ends."""
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        print(f"another run writes {path}: waiting for it", file=sys.stderr, flush=True)
+        fcntl.flock(stream, fcntl.LOCK_EX)
+
+
+RUN = "run.json"
+ADVICE = "use another folder, or delete this one with its results"
+
+
+def require_same_settings(folder: Path, settings: dict) -> None:
+    """Raise InputError if a folder was made with other settings; the message names the
+    first difference. A folder without `run.json` is accepted.
+    """
+    if (folder / RUN).exists():
+        difference = first_difference(read_settings(folder), settings)
+        if difference:
+            raise InputError(f"{folder} was made with {difference}: {ADVICE}")
+
+
+def first_difference(before: dict, now: dict) -> str:
+    """Return the first setting that differs, as `name = old, not new`; "" for none."""
+    old = _flat(before)
+    new = _flat(now)
+    for name in old | new:
+        old_value = old.get(name, "(absent)")
+        new_value = new.get(name, "(absent)")
+        if old_value != new_value:
+            return f"{name} = {old_value}, not {new_value}"
+    return ""
+
+
+def _flat(settings: dict, prefix: str = "") -> dict[str, str]:
+    """Return each setting as JSON by its name, which is group.name in a group."""
+    flat = {}
+    for name, value in settings.items():
+        if isinstance(value, dict):
+            flat |= _flat(value, f"{prefix}{name}.")
+        else:
+            flat[prefix + name] = json.dumps(value)
+    return flat
+
+
+def read_settings(folder: Path) -> dict:
+    """Return the settings of the run in a folder; raise InputError if there is none."""
+    path = folder / RUN
+    if not path.is_file():
+        raise InputError(f"{folder} holds no run: it has no {RUN}")
+    try:
+        return {**json.loads(path.read_text(encoding="utf-8"))["settings"]}
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(f"{path} is broken: {ADVICE}") from error
+
+
+def settings_key(**settings: object) -> str:
+    """Return a digest of settings (16 hex digits), independent of their order."""
+    canonical = json.dumps(settings, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+
 
 # Threads that turn results into rows, so that a slow one does not delay the others.
 FINISHING_THREADS = 4
@@ -151,15 +217,6 @@ class Store:
         """Return the part of `wanted`, by key, whose rows no shard has."""
         known = self.rows_of_all_shards()
         return {key: item for key, item in wanted.items() if key not in known}
-
-    def copy_missing(self, wanted: Collection[str], rows: Iterable[dict]) -> None:
-        """Append those of the given rows whose keys are wanted and that no shard
-        has.
-        """
-        missing = set(wanted) - self.rows_of_all_shards().keys()
-        for row in rows:
-            if row["key"] in missing:
-                self.append(row)
 
     def fill(
         self,

@@ -142,11 +142,6 @@ class Writer(ABC):
     def _accept(self, arm: Arm) -> None:
         """Raise InputError if the engine cannot run ARM with these settings."""
         activation_module(self.model, arm.layer)
-        if arm.per_tensor:
-            raise InputError(
-                "answers take ARM's statistics of a sequence, not of a batch:"
-                " statistics='sequence'"
-            )
 
     @abstractmethod
     def _stream(

@@ -17,10 +17,10 @@ from typing import Any
 
 import torch
 
-from lib.arm.forward_hook import Installed, installed
+from lib.arm.redistribution import Installed, installed
 from lib.attention.custom_attention import attending
-from lib.attention.decoding_step import Step
 from lib.attention.model_properties import layers_without_attention
+from lib.attention.query_blocks import Step
 from lib.generation.engine_interface import (
     Completion,
     Request,
@@ -61,7 +61,7 @@ class Engine(Writer):
         arm = requests[0].arm
         active: contextlib.AbstractContextManager = contextlib.nullcontext()
         if arm:
-            active = installed(self.model, **arm.model_dump())
+            active = installed(self.model, arm)
         cache = self._cache(len(requests), positions)
         with active as hook:
             yield from _Batch(self, sampling, cache, hook).run(requests)

@@ -11,8 +11,8 @@ lists the answers that cannot be graded.
     equality           compares two answers by typed rules, or else by `algebra`
     latex_spelling     rewrites an answer in one LaTeX spelling
     numbers_and_units  parses numbers, units and names of values
-    words              compares choices, names and other words
-    lists              splits lists, points and intervals
+    words_and_lists    compares choices, names and other words; splits lists, points and
+                       intervals
     algebra            compares expressions with math-verify
     authors_grader     the grader of the paper's authors
     answer_file        reads a file to grade

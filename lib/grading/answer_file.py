@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from lib.errors import InputError
-from lib.files.jsonl import json_lines, plain_digits
+from lib.files.text_files import json_lines, plain_digits
 
 
 def read_pairs(file: Path, answer: str, response: str) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from lib.grading.latex_spelling import spelled
 from lib.grading.numbers_and_units import named, parse_number, split_unit
-from lib.grading.words import in_digits
+from lib.grading.words_and_lists import in_digits
 
 _BRACE = re.compile(
     r"(?P<opens>(?P<box>\\(?:boxed|fbox)\s*)?\{)"

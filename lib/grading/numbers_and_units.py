@@ -10,29 +10,20 @@ _NUMBER = re.compile(
     rf"(?:(\d+) +(?=\d+ ?/))?([+-]?{_DECIMAL})(?: ?/ ?([+-]?{_DECIMAL}))?"
     r"(?:(?: ?\\(?:times|cdot) ?10 ?\^ ?\{? ?|[eE])([+-]?\d{1,3}) ?\}?)?"
 )
-# Periodic decimals: 0.1\overline{6}, and 0.1666\dots or 0.1212\dots.
-_PERIODIC = re.compile(r"(\d*)\.(\d*)\\overline ?\{ ?(\d+) ?\}")
-_GOES_ON = re.compile(
-    r"(\d*)\.(\d{0,20}?)(?=(\d{2,12}?)\3|(\d)\4\4)(?:(?:\3)+|\4+) ?\\dots"
-)
-_DOTTED = re.compile(r"\d{1,3}(?:\.\d{3}){2,}")  # thousands in other countries
+_PERIODIC = re.compile(r"(\d*)\.(\d*)\\overline ?\{ ?(\d+) ?\}")  # 0.1\overline{6}
 
 
 def parse_number(spelled: str) -> Fraction | None:
     r"""Return the exact value of a plain number; None for other answers.
 
     Plain numbers are integers with or without groups of thousands, decimals, fractions,
-    mixed numbers, `a \times 10^b`, 1e-7, `0.\overline{3}` and `0.333\dots`. 0.33 is not
-    1/3.
+    mixed numbers, `a \times 10^b`, 1e-7 and `0.\overline{3}`. 0.33 is not 1/3.
     """
     sign = -1 if spelled.startswith("-") else 1
     body = re.sub(r"\A- ?", "", spelled)
-    if _DOTTED.fullmatch(body):
-        return sign * Fraction(body.replace(".", ""))
-    periodic = _PERIODIC.fullmatch(body) or _GOES_ON.fullmatch(body)
+    periodic = _PERIODIC.fullmatch(body)
     if periodic:
-        whole, fixed, *periods = periodic.groups()
-        period = next(filter(None, periods))
+        whole, fixed, period = periodic.groups()
         ninths = int(whole + fixed + period) - int(whole + fixed or 0)
         return sign * Fraction(ninths, (10 ** len(period) - 1) * 10 ** len(fixed))
 

@@ -2,18 +2,14 @@
 problems, and tabulate them.
 
     measurement_run      `measure`: a profile's measurements, stored or computed now
-    planned_steps        the steps of a run: a measure on one network each
     networks             load trained and untrained networks, and run a step on one
-    stored_measurements  which measurements of one model are stored, and where
-    dataset_files        the files: a row for each step, or one file with all steps
-    dataset_variables    the variables that are measured, and their dimensions
+    dataset              the variables that are measured, their steps and files
 
 Measures:
 
     attention_changes    λ and the other changes that insertions cause in received
                          attention
     activation_changes   the changes that insertions and ARM cause in MLP activations
-    token_classes        digits, operators, conjunctions and other tokens of a problem
     affine_map           how well the affine map of Eq. 2 describes layer 1's outputs
 
 Tables:
@@ -24,7 +20,6 @@ Tables:
 One prompt instead of all problems:
 
     single_prompt        the attention that its tokens receive, and λ of an insertion
-    animated_prompt      the prompt with fillers of increasing length, for the web page
     interactive_prompt   a prompt and filler that the user types, for notebook 00
 """
 

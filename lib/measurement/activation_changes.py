@@ -1,9 +1,14 @@
-"""Measure how insertions and ARM change the MLP activations of the problem's tokens.
+"""Measure how insertions and ARM change the MLP activations of the problem's tokens,
+also by class of tokens.
 
 Only the problem's tokens are measured, because they are the same in every condition;
-tokens before an insertion cannot change in a causal model.
+tokens before an insertion cannot change in a causal model. The paper does not list its
+classes of tokens (Fig. 7): here the first character of a token that is not a space
+decides whether it is a digit, operator, conjunction or another token, so that the
+classes do not depend on the tokenizer.
 """
 
+import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 
@@ -12,7 +17,6 @@ import torch
 import xarray as xr
 
 from lib import progress
-from lib.arm.forward_hook import installed
 from lib.arm.mlp_activations import (
     ACTIVATION_MEASURES,
     BIN_EDGES,
@@ -21,15 +25,55 @@ from lib.arm.mlp_activations import (
     near_zero_bound,
     watched,
 )
+from lib.arm.redistribution import installed
 from lib.arm.settings import Arm
 from lib.attention.model_properties import on_device
 from lib.errors import InputError
 from lib.measurement.attention_changes import Prompts
-from lib.measurement.dataset_variables import stacked, to_dataset
-from lib.measurement.token_classes import TOKEN_CLASSES, token_classes
+from lib.measurement.dataset import OTHERS, stacked, to_dataset
 from lib.models.loading import Loaded
 from lib.prompts.building import Prompt
 from lib.prompts.conditions import parse_condition
+
+CONJUNCTIONS = (
+    "and|or|nor|but|yet|so|if|then|else|unless|until|when|whenever|while|whereas|where"
+    "|because|since|although|though|whether|that|than|as|before|after|once|therefore"
+    "|thus|hence|given|such"
+)
+# LaTeX commands that print an operator.
+OPERATOR_COMMANDS = (
+    "times|cdot|div|pm|mp|frac|dfrac|tfrac|sqrt|le|leq|ge|geq|lt|gt|ne|neq|equiv|approx"
+    "|sim|in|notin|subset|cup|cap|sum|prod|int|lim|log|ln|sin|cos|tan|to|pmod|bmod|mod"
+    "|mid|circ|oplus"
+)
+CLASS_PATTERNS = {
+    "digits": re.compile(r"\d+"),
+    "operators": re.compile(
+        rf"\\(?:{OPERATOR_COMMANDS})(?![a-zA-Z])"
+        r"|[-+*/=<>^!|%±×÷·∓≤≥≠≈√∑∏∫−]"
+    ),
+    "conjunctions": re.compile(rf"(?<![\\\w])(?:{CONJUNCTIONS})(?!\w)", re.IGNORECASE),
+}
+TOKEN_CLASSES = (*CLASS_PATTERNS, OTHERS)
+
+
+def token_classes(text: str, offsets: Sequence[tuple[int, int]]) -> list[str]:
+    """Return the class of each token, one of TOKEN_CLASSES; tokens of only spaces are
+    "others".
+
+    offsets: the (start, stop) of each token in the text, in characters.
+    """
+    by_character = [OTHERS] * len(text)
+    for name, pattern in CLASS_PATTERNS.items():
+        for match in pattern.finditer(text):
+            length = match.end() - match.start()
+            by_character[match.start() : match.end()] = [name] * length
+
+    classes = []
+    for start, stop in offsets:
+        visible = [i for i in range(start, stop) if not text[i].isspace()]
+        classes.append(by_character[visible[0]] if visible else OTHERS)
+    return classes
 
 
 def measure_activations(
@@ -40,7 +84,7 @@ def measure_activations(
     arm: Arm | None = None,
     seed: int = 0,
 ) -> xr.Dataset:
-    """Return the variables `activations` (lib.measurement.dataset_variables) of prompts
+    """Return the variables `activations` (lib.measurement.dataset) of prompts
     under `none` and the other conditions.
 
     layers: counted from 1; None: all loaded layers. arm: ARM's settings; None: the
@@ -98,7 +142,7 @@ def _measure_problem(
     for condition, by_problem in prompts.items():
         redistribution: AbstractContextManager = nullcontext()
         if parse_condition(condition).arm:
-            redistribution = installed(loaded.model, seed=seed, **arm.model_dump())
+            redistribution = installed(loaded.model, arm, seed=seed)
         with redistribution:
             variables = _measure_prompt(
                 loaded, by_problem[problem], layers, bounds, arm.c

@@ -9,13 +9,13 @@ import xarray as xr
 from lib import progress
 from lib.attention.received import Observation, observe
 from lib.measurement.attention_changes import Prompts
-from lib.measurement.dataset_variables import stacked, to_dataset
+from lib.measurement.dataset import stacked, to_dataset
 from lib.models.loading import Loaded
 from lib.prompts.building import Prompt
 
 
 def measure_affine(loaded: Loaded, prompts: Prompts) -> xr.Dataset:
-    """Return the variables `affine` (lib.measurement.dataset_variables): R² of three
+    """Return the variables `affine` (lib.measurement.dataset): R² of three
     forms of the map in layer 1, by problem and head.
 
     prompts: under `none` and mless. Costs two forward passes of one layer per problem.

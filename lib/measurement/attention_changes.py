@@ -17,12 +17,12 @@ import xarray as xr
 from lib import progress
 from lib.attention.received import Observation, observe
 from lib.errors import InputError
-from lib.measurement.dataset_variables import stacked, to_dataset
+from lib.measurement.dataset import stacked, to_dataset
 from lib.models.loading import Loaded
 from lib.prompts.batches import batch_tokens, in_batches, pad
 from lib.prompts.building import Prompt, build_prompt
-from lib.prompts.fillers import Filler
-from lib.prompts.problem_schema import Problem
+from lib.prompts.conditions import Filler
+from lib.prompts.problems import Problem
 
 # Token groups for which lambda is reported.
 SPANS = ["original", "problem", "instruction"]
@@ -73,7 +73,7 @@ def measure_attention(
     layers: Sequence[int] | None = None,
     observing: Callable[..., Observation] = observe,
 ) -> xr.Dataset:
-    """Return the variables `attention` (lib.measurement.dataset_variables) of each
+    """Return the variables `attention` (lib.measurement.dataset) of each
     condition, compared with `none`.
 
     layers: counted from 1; None: all loaded layers. observing: `observe` or

@@ -12,7 +12,7 @@ import pandas as pd
 import xarray as xr
 
 from lib.errors import InputError
-from lib.models.name_resolution import resolve
+from lib.models.sources import resolve
 from lib.profiles import Attention, Figure, Panel, Profile
 
 MAX_PANELS = 3  # in a figure for which the profile names no heads

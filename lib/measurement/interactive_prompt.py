@@ -8,8 +8,7 @@ compare_fillers(loaded, "What is $3 + 4$?", ["/", " ", "he"])
 write(loaded, "What is $3 + 4$?", "/")
 """
 
-import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import ipywidgets
@@ -17,14 +16,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from IPython.core.getipython import get_ipython
-from IPython.display import (
-    HTML,
-    DisplayHandle,
-    DisplayObject,
-    Image,
-    Pretty,
-    display,
-)
+from IPython.display import HTML, Image, display
 
 from lib.errors import InputError, validated
 from lib.figures.saved_figures import bytes_of
@@ -33,13 +25,11 @@ from lib.generation.engine_interface import Request, Sampling, engine_class
 from lib.measurement.single_prompt import PromptChanges, changes_in_prompt
 from lib.models.loading import Loaded
 from lib.prompts.building import build_prompt
-from lib.prompts.fillers import POSITIONS, Filler
+from lib.prompts.conditions import POSITIONS, Filler
 
 DRAWN_LAYERS = 3
 MAX_FILLER_TOKENS = 220  # at the end of the slider, unless it starts with more
 PICTURE_WIDTH = 900  # pixels on the page
-FIELD_WIDTH = "40rem"  # wide enough to read a problem as a whole
-PAUSE = 0.3  # seconds, longer than between two typed letters
 MAX_ANSWER_TOKENS = 120
 BELOW = "heads of layer 1 below 1"
 
@@ -55,61 +45,26 @@ def show_prompt(
     input.
 
     length: of the filler, in tokens. position: one of POSITIONS. Typed text is drawn
-    after a pause, so that a slow machine draws words and not letters. Raises InputError
-    for an invalid length or position, and without fields for any prompt that cannot be
-    drawn; with fields, the message is shown. Prompt and picture are outputs of the cell
-    and no widgets, so that a saved notebook has them.
+    when its field loses the focus. Raises InputError for a prompt that cannot be drawn;
+    below fields, its message is shown instead of the picture.
     """
     validated(Filler, {"length": length, "position": position}, "filler")
     if not accepts_input():
         display(*draw_prompt(loaded, problem, filler, length, position))
         return
 
-    fields = {
-        "problem": ipywidgets.Textarea(problem),
-        "filler": ipywidgets.Textarea(filler),
-        "length": ipywidgets.IntSlider(length, 1, max(length, MAX_FILLER_TOKENS)),
-        "position": ipywidgets.Dropdown(options=POSITIONS, value=position),
-        "layer": ipywidgets.IntSlider(1, 1, len(_layers(loaded))),
-        "head": ipywidgets.IntSlider(1, 1, loaded.heads),
-    }
+    def draw(**typed: Any) -> None:
+        display(*draw_prompt(loaded, **typed))
 
-    def drawn() -> tuple[DisplayObject, DisplayObject]:
-        values: dict[str, Any] = {name: field.value for name, field in fields.items()}
-        try:
-            return draw_prompt(loaded, **values)
-        except InputError as error:
-            return Pretty(f"error: {error}"), Pretty("")
-
-    display(ipywidgets.VBox(list(fields.values())))
-    handles = DisplayHandle(), DisplayHandle()
-    for handle, output in zip(handles, drawn(), strict=True):
-        handle.display(output)
-
-    def draw_again() -> None:
-        for handle, output in zip(handles, drawn(), strict=True):
-            handle.update(output)
-
-    redraw = _after_a_pause(draw_again)
-    for name, field in fields.items():
-        field.description = name
-        field.layout = ipywidgets.Layout(width=FIELD_WIDTH, max_width="100%")
-        field.observe(redraw, "value")
-
-
-def _after_a_pause(call: Callable[[], None]) -> Callable[[object], None]:
-    """Return a callback that makes `call` once the callback was not called for PAUSE
-    seconds, on the running event loop.
-    """
-    waiting: asyncio.TimerHandle | None = None
-
-    def call_later(change: object) -> None:
-        nonlocal waiting
-        if waiting:
-            waiting.cancel()
-        waiting = asyncio.get_running_loop().call_later(PAUSE, call)
-
-    return call_later
+    ipywidgets.interact(
+        draw,
+        problem=ipywidgets.Textarea(problem, continuous_update=False),
+        filler=ipywidgets.Textarea(filler, continuous_update=False),
+        length=ipywidgets.IntSlider(length, 1, max(length, MAX_FILLER_TOKENS)),
+        position=ipywidgets.Dropdown(options=POSITIONS, value=position),
+        layer=ipywidgets.IntSlider(1, 1, len(_layers(loaded))),
+        head=ipywidgets.IntSlider(1, 1, loaded.heads),
+    )
 
 
 def accepts_input() -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from lib.measurement.dataset_variables import (
+from lib.measurement.dataset import (
     OTHERS,
     TRAINED,
     UNIFORM,

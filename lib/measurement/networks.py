@@ -11,15 +11,12 @@ from lib.attention.received import observe, observe_uniform
 from lib.measurement.activation_changes import measure_activations
 from lib.measurement.affine_map import measure_affine
 from lib.measurement.attention_changes import measure_attention, prompts_of
-from lib.measurement.dataset_variables import SEEDS, UNIFORM
-from lib.measurement.planned_steps import PlannedStep
+from lib.measurement.dataset import SEEDS, UNIFORM, PlannedStep
 from lib.measurement.single_prompt import measure_tokens
 from lib.models.loading import Loaded, load
-from lib.models.name_resolution import arm_for, resolve
+from lib.models.sources import arm_for, resolve
 from lib.profiles import Profile
-from lib.prompts.problem_samples import stratified_sample
-from lib.prompts.problem_schema import Problem
-from lib.prompts.problem_sets import shown_problem
+from lib.prompts.problems import Problem, shown_problem, stratified_sample
 
 
 @functools.lru_cache(maxsize=1)

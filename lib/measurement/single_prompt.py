@@ -13,7 +13,7 @@ from lib.attention.received import received_attention
 from lib.measurement.attention_changes import Prompts, lambda_of
 from lib.models.loading import Loaded
 from lib.prompts.building import Prompt, build_prompt
-from lib.prompts.fillers import Filler
+from lib.prompts.conditions import Filler
 
 
 def received_by(loaded: Loaded, prompt: Prompt, layers: Sequence[int]) -> np.ndarray:
@@ -63,7 +63,7 @@ def changes_in_prompt(
 def measure_tokens(
     loaded: Loaded, prompts: Prompts, layers: Sequence[int]
 ) -> xr.Dataset:
-    """Return the variables `tokens` (lib.measurement.dataset_variables): the attention
+    """Return the variables `tokens` (lib.measurement.dataset): the attention
     that every token of one problem's prompts receives in every head of these layers.
     """
     examples = [prompt for of in prompts.values() for prompt in of.values()]

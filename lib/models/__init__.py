@@ -1,14 +1,12 @@
 """Load a model by its name: tokenizer and weights, of all layers or of the first ones.
 
-    name_resolution   resolve a name such as `demo` or `org/name@main` to a `Source`,
-                      with the entries of data/models.yaml
-    availability      the entries of a model's config.json, and whether its weights can
-                      be had
+    sources           resolve a name such as `demo` or `org/name@main` to a `Source`,
+                      with the entries of data/models.yaml or of its config.json, and
+                      whether its weights can be had
     checkpoint        a folder of safetensors: its shards, checks that it can be used,
                       and a digest of it
     hub               download a complete model from the hub, or the byte ranges of its
                       first layers
-    hub_environment   which environment variable prevents a connection to the hub
     conversion        convert a GGUF model into a checkpoint in the cache
     weights           build a model with the weights of a checkpoint, or with random
                       ones
@@ -26,6 +24,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "loading": ["Loaded", "load"],
-        "name_resolution": ["arm_for", "known_models", "resolve"],
+        "sources": ["arm_for", "known_models", "resolve"],
     },
 )

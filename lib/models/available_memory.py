@@ -10,23 +10,13 @@ OWN_GROUPS = Path("/proc/self/cgroup")
 ALL_GROUPS = Path("/sys/fs/cgroup")
 # Share of the free memory that weights may use before they stay on disk.
 SHARE_OF_MEMORY = 0.5
-# By controller, which has no name in version 2: the files with the limit and the usage,
-# and the part of the usage that the kernel can reclaim.
-FILES = {
-    "": ("memory.max", "memory.current", "inactive_file"),
-    "memory": (
-        "memory.limit_in_bytes",
-        "memory.usage_in_bytes",
-        "total_inactive_file",
-    ),
-}
 
 
 def free_memory(device: str = "cpu") -> int:
     """Return how many bytes of a device's memory this process may still use.
 
     On a CPU, this is within the limit of a Slurm job or a container, which may be set
-    on any of its control groups.
+    on any of its control groups (version 2).
     """
     if device.startswith("cuda"):
         # Imported here, because stored results are planned and drawn without torch.
@@ -42,27 +32,21 @@ def _left_by_limits() -> Iterator[int]:
     """Yield the number of bytes that each limit on this process leaves."""
     if not OWN_GROUPS.is_file():  # not Linux
         return
-    for line in OWN_GROUPS.read_text().splitlines():
-        _, controller, group = line.split(":", 2)
-        if controller not in FILES:
+    group = OWN_GROUPS.read_text().rpartition("0::/")[2].strip()
+    # In a container the group's path may exist only on the host.
+    for above in (Path(group), *Path(group).parents):
+        folder = ALL_GROUPS / above
+        try:
+            left = int((folder / "memory.max").read_text())
+            left -= int((folder / "memory.current").read_text())
+        except (OSError, ValueError):  # no limit on this one, or "max"
             continue
-        limit, used, dropped = FILES[controller]
-        # In a container the group's path may exist only on the host.
-        path = Path(group.lstrip("/"))
-        for above in (path, *path.parents):
-            folder = ALL_GROUPS / controller / above
-            try:
-                left = int((folder / limit).read_text())
-                left -= int((folder / used).read_text())
-            except (OSError, ValueError):  # no limit on this one, or "max"
-                continue
-            yield max(0, left + _statistics(folder).get(dropped, 0))
+        yield max(0, left + _inactive_files(folder))
 
 
-def _statistics(folder: Path) -> dict[str, int]:
-    """Return the parts of a group's memory usage, in bytes."""
+def _inactive_files(folder: Path) -> int:
+    """Return the bytes of cached files of a group, which the kernel can reclaim."""
     file = folder / "memory.stat"
-    if not file.is_file():
-        return {}
-    rows = [line.split() for line in file.read_text().splitlines()]
-    return {name: int(size) for name, size in rows}
+    rows = file.read_text().splitlines() if file.is_file() else []
+    sizes = dict(row.split() for row in rows)
+    return int(sizes.get("inactive_file", 0))

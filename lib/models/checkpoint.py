@@ -22,9 +22,6 @@ from lib.errors import InputError
 SHARD_INDEX = "model.safetensors.index.json"  # maps tensors to shards
 ONLY_SHARD = "model.safetensors"  # if there is no index
 ADAPTER = "adapter_config.json"  # of an adapter for another model
-# The first bytes of the files that `git clone` writes in place of large ones if Git LFS
-# is not installed.
-LFS_POINTER = b"version https://git-lfs"
 # Prefixes of safetensors' names for quantised dtypes.
 QUANTISED = ("I8", "U8", "F8", "F6", "F4")
 # The digest reads this many blocks of a file, of this many bytes each.
@@ -135,8 +132,8 @@ def require_all_tensors(
 
 
 def require_config(folder: Path) -> None:
-    """Raise InputError if a folder is no checkpoint or lacks the content of a file, or
-    if it has an adapter, because it is unclear whether the adapter should be applied.
+    """Raise InputError if a folder is no checkpoint, or has an adapter, because it is
+    unclear whether the adapter should be applied.
     """
     if (folder / ADAPTER).is_file():
         raise InputError(
@@ -144,18 +141,6 @@ def require_config(folder: Path) -> None:
         )
     if not (folder / "config.json").is_file():
         raise InputError(f"{folder}: no config.json, so this is not a model checkpoint")
-    for path in filter(Path.is_file, sorted(folder.iterdir())):
-        require_content(path)
-
-
-def require_content(path: Path) -> None:
-    """Raise InputError for a pointer of Git LFS in place of a file."""
-    with open(path, "rb") as file:
-        if file.read(len(LFS_POINTER)) == LFS_POINTER:
-            raise InputError(
-                f"{path} is a pointer of Git LFS, not the file: run `git lfs pull` in"
-                " its folder"
-            )
 
 
 def require_layers(layers: int, total: int, holder: str) -> None:

@@ -19,14 +19,12 @@ import transformers
 from lib import paths
 from lib.errors import InputError
 from lib.files.atomic import complete_folder
-from lib.models.availability import gguf_parts
 from lib.models.checkpoint import (
     checkpoint_errors,
     require_all_tensors,
-    require_content,
     weights_digest,
 )
-from lib.models.name_resolution import Source
+from lib.models.sources import Source, gguf_parts
 from lib.models.weights import quiet
 
 CONVERSION = (
@@ -115,7 +113,6 @@ def _convert(path: Path, folder: Path, dtype: str) -> None:
 
 def _opened(path: Path) -> gguf.GGUFReader:
     """Return the reader of a GGUF file; raise InputError if it is damaged."""
-    require_content(path)
     try:
         return gguf.GGUFReader(str(path))
     except Exception as error:  # an incomplete file fails in many ways

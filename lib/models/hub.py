@@ -37,7 +37,6 @@ from lib.models.checkpoint import (
     has_all_shards,
     require_layers,
 )
-from lib.models.hub_environment import unusable_variable
 
 SMALL_FILES = ["*.json", "*.txt", "*.model", "*.jinja", "*.tiktoken"]
 # The same weights in other formats.
@@ -72,8 +71,6 @@ def hub_errors(repo: str, revision: str | None = None) -> Iterator[None]:
             # If the file is not cached either, report the hub's reason.
             refused = error.__cause__ or error
         reason = _refusal(repo, revision, refused)
-        if variable := unusable_variable():
-            reason = reason or f"{repo}: cannot be downloaded: {variable}"
         if not reason:
             raise
         raise InputError(reason) from error
@@ -102,14 +99,16 @@ def _refusal(repo: str, revision: str | None, error: BaseException) -> str | Non
                 f"{repo} was not found on {constants.ENDPOINT}, and no folder here has"
                 f" this path: check the id or the path; if it is private, {LOG_IN}"
             )
+        # An unusable proxy, file of certificates or token gives one of the first three.
         case (
-            errors.HfHubHTTPError()
-            | errors.HFValidationError()
+            ValueError()
+            | OSError()
+            | ImportError()
             | errors.NotASafetensorsRepoError()
             | errors.SafetensorsParsingError()
         ):
-            return f"{repo}: {' '.join(str(error).split())}"
-    return disk_full(error)
+            return disk_full(error) or f"{repo}: {' '.join(str(error).split())}"
+    return None
 
 
 def snapshot(repo: str, revision: str | None = None, weights: bool = True) -> Path:

@@ -27,7 +27,7 @@ from lib.models.checkpoint import (
 from lib.models.conversion import converted
 from lib.models.fused_norms import fuse_norms
 from lib.models.hub import first_layers, snapshot
-from lib.models.name_resolution import Source, resolve
+from lib.models.sources import Source, resolve
 from lib.models.weights import checkpoint_model, random_model
 
 
@@ -103,7 +103,7 @@ def load(
 ) -> Loaded:
     """Return a model that is ready to run, with its tokenizer.
 
-    spec: a model, as in `lib.models.name_resolution`. layers: load only the embedding
+    spec: a model, as in `lib.models.sources`. layers: load only the embedding
     and so many first decoder layers, without output head; None: all. device: auto is
     CUDA if there is a GPU. dtype: auto is float32 on CPU and bfloat16 on CUDA. seed:
     for an untrained network, whose random weights are those with which the architecture

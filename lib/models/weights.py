@@ -15,7 +15,7 @@ import transformers
 from transformers.utils.logging import disable_progress_bar
 
 from lib import paths
-from lib.files.run_json import settings_key
+from lib.files.row_store import settings_key
 from lib.models import available_memory
 from lib.models.checkpoint import require_all_tensors, require_weights
 

@@ -4,17 +4,13 @@ run = profile_with_overrides("demo", limit=3)  # data/profiles/demo.yaml, change
 check(run)                                     # raises InputError if it cannot run
 run.results, run.figures                       # its folders
 
-sections             the fields that all sections of a profile have, and `attention`
-accuracy_section     the section `accuracy`, with its smaller runs
-likelihood_sections  the sections `likelihood`, `ablations` and `pass_rates`
+sections             the sections of a profile
 profile              reads a profile, and finds the folders of its run
 preflight_checks     checks that a profile can run, before any weights are read
 overrides            changes a profile, and checks the parameters of notebooks
 command_options      the options of the command line
 """
 
-from lib.profiles.accuracy_section import VARIATIONS, Accuracy, Variation
-from lib.profiles.likelihood_sections import SAMPLING_CONDITIONS, Likelihood, PassRates
 from lib.profiles.overrides import (
     Overrides,
     profile_with_overrides,
@@ -23,7 +19,17 @@ from lib.profiles.overrides import (
 )
 from lib.profiles.preflight_checks import check, check_accuracy
 from lib.profiles.profile import Profile, load_profile, profile_names
-from lib.profiles.sections import Attention, Figure, Panel
+from lib.profiles.sections import (
+    SAMPLING_CONDITIONS,
+    VARIATIONS,
+    Accuracy,
+    Attention,
+    Figure,
+    Likelihood,
+    Panel,
+    PassRates,
+    Variation,
+)
 
 __all__ = [
     "SAMPLING_CONDITIONS",

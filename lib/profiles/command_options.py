@@ -21,7 +21,7 @@ from pydantic import AfterValidator, BaseModel, Field, NonNegativeInt
 from pydantic.fields import FieldInfo
 
 from lib.errors import InputError, Settings, validated
-from lib.profiles.accuracy_section import VARIATIONS
+from lib.profiles.sections import VARIATIONS
 
 Command = Callable[..., None]
 # Fields that are no options: lists that a command line cannot express, and sections.
@@ -36,9 +36,8 @@ class NotebookOptions(Settings):
     only: list[str] = Field([], description="notebooks by number, such as 01,02")
     fresh: bool = Field(
         False,
-        description="delete the profile's folder of results and compute all again, also"
-        " the measurements that the repository has stored, but not its answers and"
-        " scores",
+        description="measure again what the repository has stored, but use its answers"
+        " and scores; to compute a run of your own again, delete its folder of results",
     )
 
 

@@ -14,14 +14,19 @@ from typing import Annotated, Any
 from pydantic import Field, NonNegativeInt, PositiveInt, StringConstraints
 
 from lib.errors import InputError, Settings, unknown, validated
-from lib.files.run_json import settings_key
-from lib.models.availability import source_with_config
-from lib.models.name_resolution import Dtype, resolve
-from lib.profiles.accuracy_section import ENGINE, VARIATIONS, WORKERS, Engine
+from lib.files.row_store import settings_key
+from lib.models.sources import Dtype, resolve, source_with_config
 from lib.profiles.profile import Profile, load_profile, profile_names
-from lib.profiles.sections import DTYPE, LIMIT, NameOrPath
-from lib.prompts.conditions import parse_condition
-from lib.prompts.fillers import Position
+from lib.profiles.sections import (
+    DTYPE,
+    ENGINE,
+    LIMIT,
+    VARIATIONS,
+    WORKERS,
+    Engine,
+    NameOrPath,
+)
+from lib.prompts.conditions import Position, parse_condition
 
 # The first line of the cell that papermill inserts after a notebook's parameters.
 INJECTED = "# Parameters\n"
@@ -130,11 +135,10 @@ def profile_with_overrides(
     changes.pop("workers", None)
     if changes:
         content["name"] = _run_name(base, **changes)
-        content["larger"] = None
-        # A run of fewer problems or models reuses the profile's results.
+        # A run of fewer problems or models uses the profile's stored results.
         is_subset = changes.keys() <= {"limit", "model", "name"}
-        if is_subset and changes.get("model", base.models[0]) in base.models:
-            content["larger"] = (base.larger or base).model_dump(exclude={"larger"})
+        is_subset &= changes.get("model", base.models[0]) in base.models
+        content["part_of"] = (base.part_of or base.name) if is_subset else None
     return validated(Profile, content, f"profile {profile}, overridden")
 
 

@@ -5,14 +5,15 @@ from itertools import product
 from math import inf
 
 from lib.errors import InputError
-from lib.models.availability import require_available, source_with_config
-from lib.models.name_resolution import Source, resolve
-from lib.profiles.accuracy_section import Accuracy
+from lib.models.sources import Source, require_available, resolve, source_with_config
 from lib.profiles.profile import Profile
-from lib.profiles.sections import Attention, Panel
-from lib.prompts.conditions import Condition
-from lib.prompts.fillers import Filler
-from lib.prompts.problem_sets import load_problems, shown_problem, solved_problems
+from lib.profiles.sections import Accuracy, Attention, Panel
+from lib.prompts.conditions import Condition, Filler
+from lib.prompts.problems import (
+    load_problems,
+    shown_problem,
+    solved_problems,
+)
 
 
 def check(profile: Profile) -> None:

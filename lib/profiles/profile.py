@@ -6,17 +6,15 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, NonNegativeInt, field_validator
+from pydantic import Field, NonNegativeInt
 
 from lib import paths
 from lib.errors import InputError, Settings, unknown, validated
-from lib.files.text_and_yaml import read_yaml
-from lib.models.name_resolution import resolve
-from lib.profiles.accuracy_section import Accuracy
-from lib.profiles.likelihood_sections import Likelihood, PassRates
-from lib.profiles.sections import Attention
-from lib.prompts.fillers import Filler
-from lib.prompts.problem_samples import is_within
+from lib.files.text_files import read_yaml
+from lib.models.sources import resolve
+from lib.profiles.sections import Accuracy, Attention, Likelihood, PassRates
+from lib.prompts.conditions import Filler
+from lib.prompts.problems import is_within
 
 # A profile's name is also the name of a folder.
 FOLDER_NAME = r"^\w[\w.-]{0,79}$"
@@ -43,7 +41,7 @@ class Profile(Settings):
     ablations: Likelihood | None = Field(
         None,
         description="a second section with the fields of likelihood, under conditions"
-        " that separate length, visible tokens and layers; next_token must be true;"
+        " that separate length, visible tokens and layers;"
         " none if null",
     )
     pass_rates: PassRates | None = Field(
@@ -51,18 +49,11 @@ class Profile(Settings):
         description="the sampling of answers for importance weighting; none if null",
     )
 
-    larger: "Profile | None" = Field(
+    part_of: str | None = Field(
         None,
-        description="the profile whose results this run reuses, because it has only a"
-        " part of that profile's problems or models; set by overrides",
+        description="name of the profile whose stored results this run uses, because it"
+        " has only a part of that profile's problems or models; set by overrides",
     )
-
-    @field_validator("ablations")
-    @classmethod
-    def _require_next_token(cls, ablations: Likelihood | None) -> Likelihood | None:
-        if ablations and not ablations.next_token:
-            raise ValueError("next_token must be true: claims on branching need it")
-        return ablations
 
     @property
     def parts(self) -> dict[str, Any]:
@@ -106,9 +97,9 @@ class Profile(Settings):
     @property
     def shipped_results(self) -> Path:
         """The folder in which the repository would have results for the profile, or for
-        the larger profile that this run is a part of.
+        the profile that this run is a part of.
         """
-        return paths.DATA / (self.larger or self).name
+        return paths.DATA / (self.part_of or self.name)
 
     @property
     def figures(self) -> Path:
@@ -138,17 +129,13 @@ class Profile(Settings):
         """Return whether the repository's measurements of a model are used: it has
         them, they include all problems of this profile, and `results` has none.
         """
-        if self.measurements_folder(model).is_dir() or not self.is_within_larger:
+        is_shipped = self.shipped_measurements(model).is_file()
+        if self.measurements_folder(model).is_dir() or not is_shipped:
             return False
-        return self.shipped_measurements(model).is_file()
-
-    @property
-    def is_within_larger(self) -> bool:
-        """Whether the larger profile, if there is one, measures all problems of this
-        one.
-        """
-        larger = (self.larger or self).attention
-        return is_within(self.attention.limit, larger.limit)
+        if not self.part_of:
+            return True
+        whole = load_profile(self.part_of).attention
+        return is_within(self.attention.limit, whole.limit)
 
     @property
     def all_shipped(self) -> bool:

@@ -29,9 +29,9 @@ from lib.prompts.conditions import (
     WORKED_EXAMPLE,
     Condition,
     Example,
+    Filler,
     parse_condition,
 )
-from lib.prompts.fillers import Filler
 from lib.prompts.insertions import insertions, joined_text, joint
 from lib.prompts.rendering import is_chat, render
 
@@ -105,7 +105,7 @@ def build_prompt(
     if condition.posed:
         raise InputError(
             f"{condition} changes the text of the problem: build the prompt of the text"
-            " that lib.prompts.problem_schema.posed returns, under none"
+            " that lib.prompts.problems.posed returns, under none"
         )
     filler = condition.filler(filler or Filler())
     problem = problem.strip()

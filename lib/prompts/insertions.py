@@ -8,8 +8,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from lib.errors import InputError
-from lib.prompts.conditions import Condition
-from lib.prompts.fillers import SEPARATORS, Filler, Position
+from lib.prompts.conditions import SEPARATORS, Condition, Filler, Position
 
 # By tokenizer, then by text and length. A cut is the same for every problem, and takes
 # up to 20 ms if the tokenizer has thousands of added tokens, as Gemma's has. The keys

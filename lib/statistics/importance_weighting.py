@@ -14,134 +14,24 @@ if the second prompt drew it and -1 if the first did. So the estimate counts rig
 answers with this expectation in the label's place (Rao-Blackwellisation). If no text
 can be drawn under both prompts, it is the difference of the counted pass rates.
 
-    result = accuracy_difference(right, log_p, drawn_from, problem)
-    result.difference.estimate, result.difference.low, result.difference.high
+    weights = log_weights(log_p, log_p)
+    mean = interval(POINTS * differences(right, weights, drawn_from, problem))
 
-This file needs numpy alone and imports nothing else of this project, so that it can be
-copied. It refuses no estimate: whether log p is that of the draws, the caller has to
-read from the slope and the mean weights. docs/weighted_pass_rates.md says how, what the
-estimate presupposes, and when not to use it.
+No estimate is refused here: whether log p is that of the draws, the caller has to read
+from the slope (`slope_values`). docs/weighted_pass_rates.md says how, what the estimate
+presupposes, and when not to use it. `lib.evaluation.weighted_pass_rates` does the same
+for tables of stored answers, with checks.
 """
 
-from dataclasses import dataclass, replace
-
 import numpy as np
-from numpy.typing import ArrayLike
 
-PERCENT = 100  # differences are in percentage points
-Z = 1.959963984540054  # the normal quantile of a two-sided interval of 95 %
 MIN_PROBLEMS = 5  # with a likelihood, below which no slope is estimated
-MIN_CONSTANT = 20  # equal values, below which they say nothing about how they vary
 # Problems with both right and wrong answers, below which a difference has no interval:
 # in simulations intervals covered the truth in 75 % of samples with one or two such
-# problems, in 89 % with three or four, and in about 95 % with five or more
-# (studies/weights_few.py). Twice as many allow for longer tails than simulated.
+# problems, in 91 % with three or four, and in about 95 % with five or more
+# (studies/weights_simulated.py). Twice as many allow for longer tails than simulated.
 MIN_MIXED_PROBLEMS = 10
 MOST_STEPS = 50  # of Newton's method, which needs about 7
-
-
-@dataclass(frozen=True)
-class MeanInterval:
-    """A mean over problems with its 95 % interval and its standard error, which are NaN
-    if the problems are too few.
-    """
-
-    estimate: float
-    low: float
-    high: float
-    error: float
-
-
-NO_MEAN = MeanInterval(np.nan, np.nan, np.nan, np.nan)
-
-
-@dataclass(frozen=True)
-class AccuracyDifference:
-    """The difference in accuracy between two prompts, and what it rests on."""
-
-    difference: MeanInterval  # second prompt minus first, in percentage points
-    counted: MeanInterval  # the same by counting right answers, without log p
-    problems: int
-    scored_problems: int  # with log p, on which the slope and the mean weights rest
-    mixed_problems: int  # with both right and wrong answers
-    mixed_answers: int  # to these problems
-    # Of these answers, under the prompt with fewer. If the compared prompts drew them,
-    # it lies between half of them, as in counting, and all of them.
-    effective_sample_size: float
-    largest_weight: float  # of one of these answers, under either prompt
-    # The calibration slope: 1 if log p is that of the draws, NaN if both prompts give
-    # every answer the same log p.
-    slope: MeanInterval
-    # Each 1 if log p is that of the draws and all problems are scored; among problems
-    # with both right and wrong answers alone it differs from 1 even then. Those of the
-    # prompts that drew add up to 2.
-    mean_weights: tuple[MeanInterval, MeanInterval]
-
-
-def accuracy_difference(
-    right: ArrayLike,
-    log_p: ArrayLike,
-    drawn_from: ArrayLike,
-    problem: ArrayLike,
-    log_p_compared: ArrayLike | None = None,
-) -> AccuracyDifference:
-    """Return the accuracy under a second prompt minus that under a first one.
-
-    right: (N,) of N answers; log_p: (N, 2), the log-likelihood of each answer under
-    both prompts, in nats, -inf under a prompt that cannot give it; drawn_from: (N,), 0
-    or 1, the prompt that drew it; problem: (N,), the id of its problem. An answer may
-    lack log_p (NaN) if all answers to its problem are right, or all wrong.
-    log_p_compared: (N, 2), the log-likelihoods under two other prompts, if those are to
-    be compared.
-
-    The interval takes problems as independent, so an answer or a problem must not be
-    entered twice. It has no bounds (NaN) if fewer than MIN_MIXED_PROBLEMS problems have
-    both right and wrong answers: every other problem contributes exactly 0, and too few
-    are left to say how far the estimate varies.
-
-    Raises ValueError for no answers, for arrays of other shapes or with other values,
-    for a problem that has not as many answers of one prompt as of the other, or fewer
-    than two, and for a missing log_p.
-    """
-    right = np.asarray(right, dtype=float)
-    drawn_from = np.asarray(drawn_from)
-    log_p = np.asarray(log_p, dtype=float)
-    compared = log_p if log_p_compared is None else np.asarray(log_p_compared, float)
-    names, problem = np.unique(np.asarray(problem), return_inverse=True)
-    _require_shapes(right, log_p, compared, drawn_from, problem)
-    drawn_from = drawn_from.astype(int)
-    _require_even_halves(names, drawn_from, problem)
-
-    log_weight = log_weights(compared, log_p)
-    is_mixed = mixed(right, problem)
-    if np.isnan(log_weight[is_mixed]).any():
-        raise ValueError(
-            "an answer to a problem with both right and wrong answers lacks log_p"
-        )
-    of_mixed = log_weight[is_mixed]
-    mixed_problems = np.unique(problem[is_mixed])
-    by_problem = np.zeros(len(names))
-    by_problem[mixed_problems] = PERCENT * differences(
-        right[is_mixed], of_mixed, drawn_from[is_mixed], problem[is_mixed]
-    )
-    difference = mean_interval(by_problem)
-    counted = mean_interval(PERCENT * counted_differences(right, drawn_from, problem))
-    if len(mixed_problems) < MIN_MIXED_PROBLEMS:
-        difference = replace(NO_MEAN, estimate=difference.estimate)
-        counted = replace(NO_MEAN, estimate=counted.estimate)
-    has_weight = ~np.isnan(log_weight).any(axis=1)
-    return AccuracyDifference(
-        difference=difference,
-        counted=counted,
-        problems=len(names),
-        scored_problems=len(np.unique(problem[has_weight])),
-        mixed_problems=len(mixed_problems),
-        mixed_answers=int(is_mixed.sum()),
-        effective_sample_size=effective_sample_size(of_mixed),
-        largest_weight=float(np.exp(of_mixed.max(initial=-np.inf))),
-        slope=calibration_slope(log_p, drawn_from, problem),
-        mean_weights=mean_weights(log_weight, problem),
-    )
 
 
 def log_weights(log_p_compared: np.ndarray, log_p: np.ndarray) -> np.ndarray:
@@ -181,16 +71,6 @@ def differences(
     return np.bincount(problem, advantage * change) / np.bincount(problem)
 
 
-def counted_differences(
-    right: np.ndarray, drawn_from: np.ndarray, problem: np.ndarray
-) -> np.ndarray:
-    """Return the share of right answers of the second prompt minus that of the first,
-    of each problem. problem: (N,), counted from 0, with equal halves.
-    """
-    label = 2 * drawn_from - 1
-    return 2 * np.bincount(problem, right * label) / np.bincount(problem)
-
-
 def baselines(
     right: np.ndarray, drawn_from: np.ndarray, problem: np.ndarray
 ) -> np.ndarray:
@@ -222,32 +102,6 @@ def effective_sample_size(log_weight: np.ndarray) -> float:
     return float((weight.sum(0) ** 2 / (weight**2).sum(0)).min())
 
 
-def calibration_slope(
-    log_p: np.ndarray, drawn_from: np.ndarray, problem: np.ndarray
-) -> MeanInterval:
-    """Return the slope of a logistic regression of the prompt that drew an answer on
-    log p under the second prompt minus log p under the first.
-
-    Given an answer, the probability that the second prompt drew it is
-    p_second / (p_first + p_second). So the slope is 1 if answers were drawn with the
-    probabilities that log_p (N, 2) states. Answers that only one of the prompts can
-    give (log p -inf under the other) say nothing about it and are left out. NaN if the
-    slope cannot be estimated.
-    """
-    with np.errstate(invalid="ignore"):  # numpy warns of -inf minus -inf
-        ratio = log_p[:, 1] - log_p[:, 0]
-    has_ratio = np.isfinite(ratio)
-    from_second = drawn_from[has_ratio] == 1
-    scored = np.unique(problem[has_ratio], return_inverse=True)[1]
-    values = slope_values(ratio[has_ratio], from_second)
-    count = scored.max(initial=-1) + 1
-    if count < MIN_PROBLEMS or np.isnan(values).any():
-        return NO_MEAN
-    slope = values.mean()
-    influence = np.bincount(scored, values - slope) / len(values)
-    return mean_interval(slope + count * influence)
-
-
 def slope_values(ratio: np.ndarray, from_second: np.ndarray) -> np.ndarray:
     """Return (N,) whose mean is the slope of a logistic regression of `from_second` on
     `ratio`; NaN if the ratios alone separate both classes, if there is only one class,
@@ -272,106 +126,3 @@ def slope_values(ratio: np.ndarray, from_second: np.ndarray) -> np.ndarray:
             return beta[1] + len(ratio) * influence[1]
         beta = beta + influence.sum(1)
     return np.full(len(ratio), np.nan)
-
-
-def mean_weights(
-    log_weight: np.ndarray, problem: np.ndarray
-) -> tuple[MeanInterval, MeanInterval]:
-    """Return the mean weight under either prompt, over problems with log-likelihoods.
-
-    Over answers to all problems its expectation is 1 if log p is that of the draws, and
-    a constant error of log p under one prompt shifts it. Over answers to problems with
-    both right and wrong answers it is only near 1, because these were selected.
-    """
-    has_weight = ~np.isnan(log_weight).any(axis=1)
-    scored = np.unique(problem[has_weight], return_inverse=True)[1]
-    size = np.bincount(scored)
-    first, second = (
-        mean_interval(np.bincount(scored, weight) / size)
-        for weight in np.exp(log_weight[has_weight]).T
-    )
-    return first, second
-
-
-def mean_interval(values: np.ndarray) -> MeanInterval:
-    """Return the mean of independent values (N,) with its 95 % interval.
-
-    This is Student's interval, made longer on the side of the longer tail by three
-    times Johnson's correction (1978, JASA 73:536).
-    """
-    n = len(values)
-    if n < 2:
-        return replace(NO_MEAN, estimate=float(values.mean()) if n else np.nan)
-    mean = float(values.mean())
-    if np.ptp(values) <= 1e-12 * np.abs(values).max():
-        if n < MIN_CONSTANT:
-            return replace(NO_MEAN, estimate=mean)
-        return MeanInterval(mean, mean, mean, 0.0)
-    deviations = values - mean
-    squares = (deviations**2).sum()
-    error = np.sqrt(squares / (n - 1) / n)
-    skew = (deviations**3).sum() / squares**1.5
-    t = _student_quantile(n - 1)
-    longer = 3 * skew * error * (1 + 2 * t**2) / 6
-    low = mean - t * error + min(longer, 0)
-    high = mean + t * error + max(longer, 0)
-    return MeanInterval(mean, float(low), float(high), float(error))
-
-
-def _student_quantile(freedom: int) -> float:
-    """Return Student's quantile of a two-sided interval of 95 %.
-
-    A table for few degrees of freedom, else the expansion in Abramowitz and Stegun
-    (26.7.5), whose error is below 0.001 there.
-    """
-    few = (12.706205, 4.302653, 3.182446, 2.776445)
-    if freedom <= len(few):
-        return few[freedom - 1]
-    terms = (
-        (Z**3 + Z) / 4,
-        (5 * Z**5 + 16 * Z**3 + 3 * Z) / 96,
-        (3 * Z**7 + 19 * Z**5 + 17 * Z**3 - 15 * Z) / 384,
-        (79 * Z**9 + 776 * Z**7 + 1482 * Z**5 - 1920 * Z**3 - 945 * Z) / 92160,
-    )
-    powers = range(1, len(terms) + 1)
-    added = [term / freedom**k for term, k in zip(terms, powers, strict=True)]
-    return Z + sum(added)
-
-
-def _require_shapes(
-    right: np.ndarray,
-    log_p: np.ndarray,
-    compared: np.ndarray,
-    drawn_from: np.ndarray,
-    problem: np.ndarray,
-) -> None:
-    """Raise ValueError for arrays that do not have a row for each of N answers."""
-    n = right.size
-    shapes = {"right": right.shape, "drawn_from": drawn_from.shape}
-    shapes["problem"] = problem.shape
-    pairs = {"log_p": log_p.shape, "log_p_compared": compared.shape}
-    expected = dict.fromkeys(shapes, (n,)) | dict.fromkeys(pairs, (n, 2))
-    for name, shape in (shapes | pairs).items():
-        if shape != expected[name]:
-            raise ValueError(f"{name} has shape {shape}, expected {expected[name]}")
-    if n == 0:
-        raise ValueError("there are no answers")
-    if not np.isin(right, (0, 1)).all():
-        raise ValueError("right has values other than True and False")
-    if not np.isin(drawn_from, (0, 1)).all():
-        raise ValueError("drawn_from has values other than 0 and 1")
-
-
-def _require_even_halves(
-    names: np.ndarray, drawn_from: np.ndarray, problem: np.ndarray
-) -> None:
-    """Raise ValueError for a problem without as many answers of either prompt."""
-    first = np.bincount(problem[drawn_from == 0], minlength=len(names))
-    second = np.bincount(problem[drawn_from == 1], minlength=len(names))
-    uneven = (first != second) | (first < 2)
-    if uneven.any():
-        at = uneven.argmax()
-        raise ValueError(
-            f"problem {names[at]} has {first[at]} answers of the first prompt and"
-            f" {second[at]} of the second: each must have as many, and at least two"
-        )

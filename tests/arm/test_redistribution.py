@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn.utils.rnn import pad_sequence
 
-from lib.arm.forward_hook import installed
 from lib.arm.mlp_activations import activation_module, order_statistics, watched
-from lib.arm.redistribution import redistribute
+from lib.arm.redistribution import installed, redistribute
 from lib.arm.settings import Arm, Mode, parse_arm
 
 
@@ -56,22 +55,18 @@ OPTIONS = {
     shape=st.tuples(st.integers(0, 3), st.integers(0, 20), st.integers(0, 20)),
     seed=st.integers(0, 2**32 - 1),
     about=st.tuples(st.sampled_from([0, -3, 3]), st.sampled_from([0.3, 2, 0])),
-    statistics=st.sampled_from([None, "sequence"]),
     options=st.fixed_dictionaries(
         {name: st.sampled_from(values) for name, values in OPTIONS.items()}
     ),
 )
-def test_redistribution_equals_its_definition(
-    dtype, shape, seed, about, statistics, options
-):
+def test_redistribution_equals_its_definition(dtype, shape, seed, about, options):
     # Multiples of 1/4: many are equal or zero, and none is within rounding of a bound.
     quarters = (4 * np.random.default_rng(seed).normal(*about, shape)).round()
     x = quarters.astype("float32") / 4
     activations = torch.tensor(x, dtype=dtype)
-    moved = redistribute(activations, **options, statistics=statistics, seed=seed)
+    moved = redistribute(activations, Arm(**options), seed=seed)
 
-    of_tensor = options["mode"] == "code" and not statistics
-    groups = x.reshape(1 if of_tensor else len(x), -1) if x.size else []
+    groups = x.reshape(len(x), -1) if x.size else []
     draws = torch.rand(x.size, generator=torch.Generator().manual_seed(seed)).numpy()
     expected = [
         by_definition(group, draws[: len(group)], **options) for group in groups
@@ -111,10 +106,6 @@ def test_settings_that_are_unreadable_or_out_of_range_are_refused_by_name(refuse
     assert said in refused(parse_arm, text)
 
 
-def test_settings_passed_to_the_function_are_checked_too(refused):
-    assert "c: must be" in refused(redistribute, torch.zeros(1, 1, 1), c=-0.1)
-
-
 def seen(model, ids, layer, **inputs):
     """Return the MLP activation of a layer in one forward pass."""
     activations = []
@@ -134,10 +125,11 @@ def test_the_hook_changes_its_layer_equally_each_time_and_is_removed(family, lay
     model = FAMILIES[family]().eval()
     ids = torch.randint(1, 32, (2, 12))
     before = seen(model, ids, layer)
-    expected = redistribute(before, c=0.3, seed=5)
+    arm = Arm(c=0.3, layer=layer)
+    expected = redistribute(before, arm, seed=5)
     with (
         pytest.raises(RuntimeError, match="on purpose"),
-        installed(model, layer, c=0.3, seed=5),
+        installed(model, arm, seed=5),
     ):
         for _ in range(2):
             torch.testing.assert_close(seen(model, ids, layer), expected)
@@ -164,11 +156,11 @@ def test_padding_on_either_side_is_ignored_and_unchanged(side):
 def test_mode_text_changes_only_the_prompt_and_mode_code_every_step(
     mode, calls, monkeypatch
 ):
-    moving = Mock(side_effect=lambda x, **options: x)
-    monkeypatch.setattr("lib.arm.forward_hook.redistribute", moving)
+    moving = Mock(side_effect=lambda x, settings, **options: x)
+    monkeypatch.setattr("lib.arm.redistribution.redistribute", moving)
     model = FAMILIES["llama"]()
     ids = torch.randint(1, 32, (1, 6))
-    with installed(model, mode=mode):
+    with installed(model, Arm(mode=mode)):
         model.generate(ids, max_new_tokens=4, min_new_tokens=4, do_sample=False)
     assert moving.call_count == calls
 

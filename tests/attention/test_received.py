@@ -11,9 +11,9 @@ from families import FAMILIES, spread
 from torch.nn.utils.rnn import pad_sequence
 
 from lib.attention import custom_attention, query_blocks
-from lib.attention.decoding_step import Step
+from lib.attention.custom_attention import Recording
+from lib.attention.query_blocks import Step
 from lib.attention.received import observe, observe_uniform, received_attention
-from lib.attention.recording import Recording
 from lib.errors import InputError
 from lib.models.loading import load
 from lib.prompts.building import build_prompt

@@ -9,15 +9,16 @@ from evidence import answers, right
 from lib import paths
 from lib.claims import gather, judge, load_claims, verdict_table
 from lib.claims.judging import evidence_by_model
-from lib.figures.table_files import csv_of, shows_same
+from lib.claims.verdicts import read_verdicts
+from lib.figures.notebook_tables import looks_same
 from lib.profiles import load_profile
 
 
-def test_verdicts_on_the_families_equal_their_stored_table(tmp_path, monkeypatch):
+def test_verdicts_on_the_families_are_the_stored_ones(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
     verdicts = judge(load_claims(), gather(load_profile("families")))
-    kept = paths.DATA / "families" / "verdicts.csv"
-    assert shows_same(kept, csv_of(verdict_table(verdicts)))
+    stored = read_verdicts(paths.DATA / "families")
+    assert looks_same(verdict_table(stored), verdict_table(verdicts))
 
 
 @pytest.mark.parametrize(

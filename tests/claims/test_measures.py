@@ -5,81 +5,27 @@ judges the stored evidence.
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 from evidence import CLAIMS, answers, lambdas, right, scores, verdict_on
 from scipy import stats
 
-from lib import paths
 from lib.claims.claim import load_claims, values_of
-from lib.errors import InputError
-from lib.files.text_and_yaml import read_yaml
 from lib.statistics.proportions import clopper_pearson
 
-ENTRY = read_yaml(paths.DATA / "claims.yaml")["claims"][0]
-LOST_PART = {"part": "lost", "pairs": [["mless", "none"]]}
-LONE_CONDITION = {"part": "main", "pairs": [["mless"]]}
-UNKNOWN_WINDOW = {"tokens": "1-8", "less": None, "pairs": [["mless", "none"]]}
 IN_LAYER_2 = {"of": ["irregularity"], "less": {"layer": 1}, "each": "layer"}
 IN_LAYER_2 |= {"at": {"condition": "mless", "layer": [2]}}
-WITHOUT_ID = {name: value for name, value in ENTRY.items() if name != "id"}
 
 
-@pytest.mark.parametrize(
-    ("entries", "named"),
-    [
-        (
-            [ENTRY | {"measure": "guess"}],
-            "claim dilution: unknown measure 'guess': choose from ablation_differences",
-        ),
-        (
-            [ENTRY | {"measure": "accuracy_differences", "with": LOST_PART}],
-            "claim dilution: unknown part 'lost': choose from main, fillers",
-        ),
-        (
-            [ENTRY | {"measure": "accuracy_differences", "with": LONE_CONDITION}],
-            r"measure accuracy_differences: pairs \(item 1\) \(item 2\): missing field",
-        ),
-        (
-            [ENTRY | {"measure": "entropy_differences", "with": UNKNOWN_WINDOW}],
-            "measure entropy_differences: tokens: unknown window '1-8': choose from 1,",
-        ),
-        (
-            [ENTRY | {"measure": "affine_fit", "with": {"form": "curve"}}],
-            "measure affine_fit: form: must be 'affine', 'line', 'softmax' or 'best'",
-        ),
-        (
-            [ENTRY | {"with": {"layer": 1}}],
-            "`with` of measure compared: of: missing field; at: missing field; layer: ",
-        ),
-        (
-            [ENTRY | {"with": {"of": ["lamda"], "at": {"layer": 1}}}],
-            "unknown variable 'lamda' in `of`: choose from lambda, irregularity",
-        ),
-        (
-            [ENTRY | {"with": {"of": ["lambda"], "at": {}, "less": {"span": "all"}}}],
-            "lambda has no dimension 'span', only network, condition, problem",
-        ),
-        (
-            [ENTRY | {"with": {"of": ["lambda", "mass"], "at": {}, "each": "layer"}}],
-            "each: layer makes a part of every label, so `of` must be one variable,"
-            " not lambda, mass",
-        ),
-        ([ENTRY | {"range": [None, None]}], "range .* claims nothing"),
-        ([ENTRY | {"range": [0, float("nan")]}], "range .* claims nothing"),
-        ([ENTRY | {"range": [None, float("inf")]}], "range .* claims nothing"),
-        ([ENTRY, ENTRY], "claim dilution is listed twice"),
-        (["a"], "claim 1: must be fields with values"),
-        ([WITHOUT_ID], "claim 1: id: missing field"),
-        (None, "no list of claims"),
-        ("- a list", "no list of claims"),
-    ],
-)
-def test_an_invalid_claim_is_refused_by_name(tmp_path, entries, named):
+def test_claims_have_different_names_and_a_range():
+    claims = load_claims()
+    assert len({claim.id for claim in claims}) == len(claims)
+    assert all(low < high for low, high in (claim.bounds for claim in claims))
+    assert all(claim.range != (None, None) for claim in claims)
+
+
+def test_an_invalid_claim_is_refused_by_name(tmp_path, refused):
     path = tmp_path / "claims.yaml"
-    is_text = isinstance(entries, str)
-    path.write_text(entries if is_text else yaml.safe_dump({"claims": entries}))
-    with pytest.raises(InputError, match=rf"claims\.yaml: .*{named}"):
-        load_claims(path)
+    path.write_text("claims: [{id: mine, measure: compared}]")
+    assert "claims.yaml: claim mine: claim: missing field" in refused(load_claims, path)
 
 
 def test_later_layers_are_averaged_over_the_problems_that_reached_them():
@@ -222,14 +168,6 @@ def test_a_claim_without_evidence_is_not_tested_and_says_why(name):
     row = verdict_on(name, {})
     assert (row.verdict, row.n, row.word) == ("undecided", 0, "not tested")
     assert row.reason.startswith("the profile")
-
-
-def test_the_papers_number_is_that_of_the_model_or_of_the_first_of_its_family():
-    numbers = {"llama-8B": 1.0, "Qwen-1B": 2.0, "Qwen-10B": 3.0}
-    claim = CLAIMS["accuracy-mless"].model_copy(update={"paper": numbers})
-    assert claim.paper_value("Qwen-10B") == (3, "Qwen-10B")
-    assert claim.paper_value("qwen2-4B") == (2, "Qwen-1B")
-    assert claim.paper_value("gemma-1B") == (None, None)
 
 
 # Only problems 3 and 28 of the forty have a number; they share a template.

@@ -1,6 +1,6 @@
 """The numbers behind verdicts, as the tables of notebook 06 show them."""
 
-from report_folder import verdict
+from hand_written import verdict
 
 from lib.claims import numbers_table
 

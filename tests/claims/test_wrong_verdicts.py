@@ -14,7 +14,7 @@ import pytest
 
 from lib.claims.answer_measures import MIN_SOLVED_AND_UNSOLVED
 from lib.claims.decision_rule import MAX_ERROR_RATE, decide
-from lib.prompts.problem_sets import load_problems
+from lib.prompts.problems import load_problems
 from lib.statistics.intervals import POINTS
 from lib.statistics.roc_auc import roc_values
 

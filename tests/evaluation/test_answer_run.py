@@ -11,15 +11,16 @@ from pandas.testing import assert_frame_equal
 
 from lib import progress
 from lib.evaluation import answer_run as module
-from lib.evaluation import engine_choice as choice
-from lib.evaluation.row_fields import FIELDS
-from lib.files.jsonl import read
-from lib.files.run_json import read_settings
+from lib.evaluation import rows as choice
+from lib.evaluation.row_keys import recorded_arm
+from lib.evaluation.rows import FIELDS
+from lib.files.row_store import read_settings
+from lib.files.text_files import read
 from lib.generation.engine_interface import Completion, Sampling
 from lib.grading.worker_pool import grade
 from lib.profiles import Accuracy
-from lib.prompts.fillers import Filler
-from lib.prompts.problem_sets import load_problems
+from lib.prompts.conditions import Filler
+from lib.prompts.problems import load_problems
 
 SHORT = {"limit": 4, "format": "plain", "max_new_tokens": 6}
 
@@ -215,7 +216,7 @@ def test_a_row_records_the_arm_settings_of_its_condition_over_the_models(
     answered(*conditions)
     rows = {row["key"]: row for row in rows_in(tmp_path / "out")}
     for request in engine.calls[0][0]:
-        settings = request.arm and request.arm.model_dump()
+        settings = request.arm and recorded_arm(request.arm)
         assert settings == rows[request.key].get("arm")
     (problem, *_) = (row["problem_id"] for row in rows.values())
     by_condition = {

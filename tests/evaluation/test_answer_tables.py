@@ -9,7 +9,7 @@ from hand_written import record, run, sampled
 
 from lib.evaluation import answer_tables
 from lib.evaluation.answer_tables import shown_columns, summarise
-from lib.evaluation.row_fields import frame
+from lib.evaluation.rows import frame
 from lib.statistics.proportions import clopper_pearson, mcnemar_exact, tango_interval
 
 

@@ -8,18 +8,15 @@ from pathlib import Path
 import pytest
 
 from lib import evaluation, paths
-from lib.evaluation.planned_completions import completions_wanted
-from lib.evaluation.reference_solution_scores import texts_wanted
-from lib.evaluation.row_keys import arm_of
+from lib.evaluation.row_keys import arm_of, completions_wanted
 from lib.evaluation.score_run import score_key
-from lib.files.jsonl import read
+from lib.evaluation.scored_texts import texts_wanted
+from lib.files.text_files import read
 from lib.models.loading import Loaded, load_without_weights
-from lib.models.name_resolution import resolve
+from lib.models.sources import resolve
 from lib.profiles import Likelihood, load_profile
-from lib.prompts.conditions import parse_condition
-from lib.prompts.fillers import Filler
-from lib.prompts.problem_schema import Problem
-from lib.prompts.problem_sets import load_problems
+from lib.prompts.conditions import Filler, parse_condition
+from lib.prompts.problems import Problem, load_problems
 
 DEMO = load_profile("demo")
 # Keys depend on the prompt, and problems of MATH-500 may not be in the repository.

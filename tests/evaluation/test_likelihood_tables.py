@@ -8,7 +8,7 @@ from lib.evaluation import likelihood_tables
 from lib.evaluation.likelihood_tables import FIRST_LAYERS, OTHER_LAYERS
 
 
-def scores(nats, entropy=(0.0, 0.0, 0.0, None), model="m"):
+def scores(nats, model="m"):
     """Return a row for each condition and problem.
 
     nats: by condition, the log-likelihoods of the problems.
@@ -18,8 +18,6 @@ def scores(nats, entropy=(0.0, 0.0, 0.0, None), model="m"):
         for number, value in enumerate(values):
             row = {"model": model, "condition": condition, "nats": value}
             row["problem_id"] = f"p{number}"
-            row["entropy"] = [e and e * (number + 1) for e in entropy]
-            row["divergence"] = [0.3 * 4**number, 0.2, 0.3, None]
             rows.append(row)
     return pd.DataFrame(rows)
 
@@ -82,16 +80,6 @@ def test_depth_rows_are_the_conditions_that_show_all_slashes_to_some_layers():
         (OTHER_LAYERS, 0, 4),
         (OTHER_LAYERS, 4, 2),
     ]
-
-
-def test_entropy_changes_have_a_row_per_window_that_some_text_reaches():
-    none = scores({"none": [0.0] * 3}, entropy=(1.0, 1.0, 1.0, None))
-    more = scores({"mless": [0.0] * 3}, entropy=(2.0, 1.0, 0.5, None))
-    table = likelihood_tables.entropy_table(pd.concat([none, more]), ["mless"])
-    assert list(table.condition) == ["mless"] * 3
-    assert list(table.tokens) == ["1", "2-8", "9-32"]
-    assert list(table.change) == pytest.approx([2, 0, -1])
-    assert list(table.divergence) == pytest.approx([2.1, 0.2, 0.3])
 
 
 def test_log_likelihoods_are_compared_with_none_within_each_target():

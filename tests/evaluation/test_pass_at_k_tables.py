@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hand_written import run, sampled
 
-from lib.evaluation import pass_at_k_tables
-from lib.evaluation.row_fields import frame
+from lib.evaluation import answer_tables
+from lib.evaluation.rows import frame
 
 
 def test_pass_at_k_is_the_mean_over_all_choices_of_k_samples():
@@ -18,8 +18,8 @@ def test_pass_at_k_is_the_mean_over_all_choices_of_k_samples():
         choices = itertools.combinations(range(4), k)
         solved = [correct[:, choice].any(axis=1) for choice in choices]
         mean = np.mean(solved, axis=0)
-        np.testing.assert_allclose(pass_at_k_tables.pass_at_k(correct, k), mean)
-        np.testing.assert_allclose(pass_at_k_tables.pass_at_k(fewer, k), mean)
+        np.testing.assert_allclose(answer_tables.pass_at_k(correct, k), mean)
+        np.testing.assert_allclose(answer_tables.pass_at_k(fewer, k), mean)
 
 
 @pytest.mark.parametrize(
@@ -27,13 +27,13 @@ def test_pass_at_k_is_the_mean_over_all_choices_of_k_samples():
     [(("a b a b",), 2 / 3), (("a b", "a b"), 1 / 2), (("",), 0), (("word",), 0)],
 )
 def test_distinct_2_is_the_share_of_word_pairs_that_are_distinct(texts, share):
-    assert pass_at_k_tables.distinct_2(texts) == pytest.approx(share)
+    assert answer_tables.distinct_2(texts) == pytest.approx(share)
 
 
 def test_pass_at_k_is_reported_up_to_the_number_of_samples():
     answers = frame(sampled("none", ["1000", "0000"]))
     answers["response"] = ["x y", "x y", "x z", ""] + ["x y"] * 4
-    (found,) = pass_at_k_tables.diversity(answers).to_dict("records")
+    (found,) = answer_tables.diversity(answers).to_dict("records")
     assert found["pass@1"] == 12.5
     assert found["pass@3"] == pytest.approx(37.5)
     assert found["pass@4"] == 50
@@ -46,28 +46,28 @@ def test_pass_at_k_is_reported_up_to_the_number_of_samples():
 
 @pytest.mark.parametrize("records", [[], run("none", 2, 4)])
 def test_diversity_is_empty_without_several_samples(records):
-    assert pass_at_k_tables.diversity(frame(records)).empty
+    assert answer_tables.diversity(frame(records)).empty
 
 
 def test_a_problem_with_a_missing_sample_is_left_out_of_larger_k_only():
     answers = frame(sampled("none", ["111", "11_", "000"]))
-    (several,) = pass_at_k_tables.diversity(answers).to_dict("records")
+    (several,) = answer_tables.diversity(answers).to_dict("records")
     assert (several["pass@1"], several["pass@3"]) == (pytest.approx(200 / 3), 50)
 
 
 def test_a_k_for_which_no_problem_has_enough_samples_has_no_column():
     answers = frame(sampled("none", ["11_", "_01"]))
-    (several,) = pass_at_k_tables.diversity(answers).to_dict("records")
+    (several,) = answer_tables.diversity(answers).to_dict("records")
     assert several["pass@1"] == 75
     assert "pass@3" not in several
-    assert pass_at_k_tables.paired_differences(answers).empty
+    assert answer_tables.paired_differences(answers).empty
 
 
 def test_samples_are_compared_with_those_of_none_on_the_same_problems():
     answers = frame(
         sampled("arm", ["1100", "1111"]) + sampled("none", ["1000", "0000"])
     )
-    table = pass_at_k_tables.paired_differences(answers).set_index("measure")
+    table = answer_tables.paired_differences(answers).set_index("measure")
     assert set(table.condition) == {"arm"}
     assert set(table.n) == {2}
     assert table.effect["pass@1"] == pytest.approx((25 + 100) / 2)
@@ -78,4 +78,4 @@ def test_samples_are_compared_with_those_of_none_on_the_same_problems():
 
 @pytest.mark.parametrize("records", [[], run("none", 2, 4), sampled("arm", ["10"])])
 def test_nothing_is_compared_without_several_samples_under_none(records):
-    assert pass_at_k_tables.paired_differences(frame(records)).empty
+    assert answer_tables.paired_differences(frame(records)).empty

@@ -8,12 +8,12 @@ import yaml
 from hand_written import keep, record
 
 from lib import evaluation, paths
-from lib.evaluation import answer_run, engine_choice, reference_solution_scores
+from lib.evaluation import answer_run, rows, scored_texts
 from lib.evaluation.profile_parts import RECORDED_SETTINGS, parts_of_profile
-from lib.evaluation.recorded_settings import shared_settings
+from lib.evaluation.rows import shared_settings
 from lib.files.atomic import write_json
-from lib.files.run_json import ADVICE
-from lib.models.name_resolution import resolve
+from lib.files.row_store import ADVICE
+from lib.models.sources import resolve
 from lib.profiles import (
     Likelihood,
     PassRates,
@@ -21,8 +21,8 @@ from lib.profiles import (
     load_profile,
     profile_with_overrides,
 )
-from lib.prompts.fillers import Filler
-from lib.prompts.problem_sets import MATH500_LIST, sample_ids
+from lib.prompts.conditions import Filler
+from lib.prompts.problems import MATH500_LIST, sample_ids
 
 DEMO = load_profile("demo")
 SPECS = ["gemma-3-270m", "demo"]
@@ -34,12 +34,12 @@ def test_missing_answers_and_scores_are_computed_with_the_profiles_settings(
 ):
     calls = []
 
-    def compute(*settings, known):
+    def compute(*settings):
         calls.append(settings)
         return pd.DataFrame({"key": ["a"]})
 
     monkeypatch.setattr(answer_run, "evaluate", compute)
-    monkeypatch.setattr(reference_solution_scores, "score_solutions", compute)
+    monkeypatch.setattr(scored_texts, "score_solutions", compute)
     filler = Filler(mless="!", length=7)
     likelihood = Likelihood(models=["demo"], limit=2)
     changes = {"name": "mine", "seed": 3, "filler": filler, "likelihood": likelihood}
@@ -131,9 +131,7 @@ def test_a_complete_run_precedes_the_repositorys_rows_which_precede_an_unfinishe
 
 
 def test_answers_that_auto_generated_with_vllm_are_read_without_vllm(mine, monkeypatch):
-    monkeypatch.setattr(
-        engine_choice, "why_not_vllm", lambda accuracy: "it is not installed"
-    )
+    monkeypatch.setattr(rows, "why_not_vllm", lambda accuracy: "it is not installed")
     accuracy = mine.accuracy.model_copy(update={"engine": "auto"})
     mine = mine.model_copy(update={"accuracy": accuracy})
     settings = parts_of_profile(mine)["main"].settings

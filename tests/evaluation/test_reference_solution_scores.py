@@ -9,7 +9,6 @@ import shutil
 from dataclasses import replace
 from unittest.mock import Mock
 
-import pandas as pd
 import pytest
 import torch
 from eager import hidden_by_hand
@@ -17,22 +16,19 @@ from families import FAMILIES, spread
 from tokenizers.processors import TemplateProcessing
 
 from lib import progress
-from lib.arm.forward_hook import installed
+from lib.arm.redistribution import installed
 from lib.errors import InputError
-from lib.evaluation import log_likelihood, reference_solution_scores, score_run
-from lib.evaluation.log_likelihood import SIZES
-from lib.evaluation.reference_solution_scores import BEFORE_ANSWER, texts_wanted
-from lib.evaluation.score_run import require_scorable, score_rows
-from lib.files.jsonl import read
+from lib.evaluation import score_run, scored_texts
+from lib.evaluation.score_run import SIZES, require_scorable, score_rows
+from lib.evaluation.scored_texts import BEFORE_ANSWER, texts_wanted
+from lib.files.text_files import read
 from lib.generation.engine_interface import processor_name
 from lib.models import available_memory
 from lib.models.loading import load
 from lib.profiles import Likelihood
 from lib.prompts.building import build_prompt
-from lib.prompts.conditions import parse_condition
-from lib.prompts.fillers import Filler
-from lib.prompts.problem_samples import sampling_order
-from lib.prompts.problem_schema import Problem
+from lib.prompts.conditions import Filler, parse_condition
+from lib.prompts.problems import Problem, sampling_order
 
 ARM = "arm:c=1.0"
 SOLUTIONS = ["It is $\\boxed{0}$.", "Adding gives $2$, so $\\boxed{2}$.", "$4$"]
@@ -70,9 +66,7 @@ def run(tiny, tmp_path):
         settings = {"models": [tiny.spec], "problems": str(file)} | settings
         settings = Likelihood(**settings)
         filler = filler or Filler()
-        return reference_solution_scores.score_solutions(
-            settings, filler, seed, tmp_path / folder
-        )
+        return scored_texts.score_solutions(settings, filler, seed, tmp_path / folder)
 
     return scored
 
@@ -203,8 +197,8 @@ def with_arm(loaded, prompt, lead, text, key):
     """Return log p(text | prompt, lead) with ARM on the prompt, seeded by a row's
     key.
     """
-    arm = parse_condition(ARM).arm.model_copy(update={"statistics": "sequence"})
-    hook = installed(loaded.model, seed=int(key, 16) % 2**63, **arm.model_dump())
+    arm = parse_condition(ARM).arm
+    hook = installed(loaded.model, arm, seed=int(key, 16) % 2**63)
     after = torch.tensor([[*lead, *text]])
     with torch.inference_mode(), hook:
         first = loaded.model(prompt.input_ids[None], use_cache=True)
@@ -278,18 +272,16 @@ def test_a_chunk_has_fewer_problems_if_each_has_several_texts(tiny, monkeypatch)
     assert set(groups[4:8]) == {("p0", "gap"), ("p1", "gap")}
 
 
-# With entropies, the distributions under none are computed first.
-@pytest.mark.parametrize("next_token, passes", [(False, 2), (True, 3)])
 def test_a_gpu_scores_a_condition_of_many_short_texts_in_one_forward_pass(
-    run, monkeypatch, next_token, passes
+    run, monkeypatch
 ):
     many = [PROBLEMS[0].model_copy(update={"id": f"p{number}"}) for number in range(40)]
-    forwards = Mock(wraps=log_likelihood.prefill)
-    monkeypatch.setattr(log_likelihood, "prefill", forwards)
+    forwards = Mock(wraps=score_run.prefill)
+    monkeypatch.setattr(score_run, "prefill", forwards)
     monkeypatch.setitem(SIZES, "cpu", SIZES["cuda"])
-    rows = run(many, conditions=["none", "gap"], next_token=next_token)
+    rows = run(many, conditions=["none", "gap"])
     assert len(rows) == 2 * len(many)
-    assert forwards.call_count == passes
+    assert forwards.call_count == 2
 
 
 def test_many_prompts_have_a_progress_bar(run, monkeypatch, capsys):
@@ -378,57 +370,3 @@ UNKNOWN = ["arm:mode=code", "layer-2-only", "gap+dilution", "layers-1-to-0-only"
 def test_conditions_that_likelihoods_do_not_support_are_refused(condition):
     with pytest.raises((InputError, ValueError)):
         Likelihood(models=["demo"], conditions=["none", condition])
-
-
-# Conditions for entropy and divergence; the baseline, none, is not the first.
-CONDITIONS = ["mless:5", "none", "gap:3", "mless-last-2:5"]
-
-
-def log_p_by_hand(loaded, problem, condition):
-    """Return log p (T, vocabulary) of the next token before each token of the
-    solution.
-    """
-    text = ids_of(loaded, problem.solution)
-    prompt = prompt_of(loaded, problem, condition)
-    logits = logits_by_hand(loaded, prompt, [], text, condition)
-    return logits[-len(text) - 1 : -1].log_softmax(-1)
-
-
-def test_entropy_and_divergence_equal_those_of_plain_forwards(tiny, run):
-    rows = run(conditions=CONDITIONS, next_token=True)
-    assert len(rows) == len(PROBLEMS) * len(CONDITIONS)
-    for row in rows.to_dict("records"):
-        problem = PROBLEMS[int(row["problem_id"][1:])]
-        log_p = log_p_by_hand(tiny, problem, row["condition"])
-        baseline = log_p_by_hand(tiny, problem, "none")
-        expected = torch.distributions.Categorical(logits=log_p).entropy()
-        first, early, *later = row["entropy"]
-        assert first == pytest.approx(float(expected[0]), abs=1e-3)
-        assert early == pytest.approx(float(expected[1:8].mean()), abs=1e-3)
-        if len(expected) <= 8:
-            assert later == [None, None]
-
-        expected = torch.nn.functional.kl_div(
-            baseline, log_p, reduction="none", log_target=True
-        ).sum(-1)
-        assert row["divergence"][0] == pytest.approx(float(expected[0]), abs=1e-3)
-        if row["condition"] == "none":
-            assert row["divergence"][0] == 0
-
-
-def test_an_interrupted_run_continues_after_its_baseline_was_stored(
-    run, tmp_path, monkeypatch
-):
-    complete = run(conditions=CONDITIONS, next_token=True)
-    run(conditions=["none"], next_token=True, folder="begun")
-    monkeypatch.setitem(SIZES, "cpu", SIZES["cpu"]._replace(baselines=2))
-    continued = run(conditions=CONDITIONS, next_token=True, folder="begun")
-    pd.testing.assert_frame_equal(continued, complete, atol=1e-3)
-    rows = read(tmp_path / "begun" / "scores.jsonl")
-    assert len(rows) == len(complete)
-
-
-def test_scores_without_entropy_are_not_reused_as_scores_with_it(run):
-    run(conditions=["none"])
-    with pytest.raises(InputError, match="next_token"):
-        run(conditions=["none"], next_token=True)

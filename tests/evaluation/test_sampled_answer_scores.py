@@ -17,16 +17,15 @@ from lib.__main__ import main
 from lib.errors import InputError
 from lib.evaluation.answer_run import evaluate
 from lib.evaluation.pass_rate_tables import pass_rate_table
-from lib.evaluation.row_fields import DRAW_SCORE_FIELDS
-from lib.evaluation.sampled_answer_scores import score_draws
+from lib.evaluation.rows import DRAW_SCORE_FIELDS
+from lib.evaluation.scored_texts import score_draws
 from lib.files.atomic import write_json
-from lib.files.jsonl import read
+from lib.files.text_files import read
 from lib.models.loading import load
 from lib.profiles import Accuracy, Likelihood
 from lib.prompts.building import build_prompt
-from lib.prompts.fillers import Filler
-from lib.prompts.problem_samples import sampling_order
-from lib.prompts.problem_sets import load_problems
+from lib.prompts.conditions import Filler
+from lib.prompts.problems import load_problems, sampling_order
 
 TEMPERATURE = 0.8
 SEED = 3

@@ -8,7 +8,7 @@ import pytest
 from artists import texts
 
 from lib.figures import saved_figures
-from lib.figures.figure_style import grid
+from lib.figures.saved_figures import grid
 from lib.files.atomic import write_atomically
 
 CURVE = pd.DataFrame({"token": [1, 2, 3], "weight": [1 / 3, 0.25, float("nan")]})

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lib.files.atomic import complete_folder
-from lib.files.jsonl import json_lines
+from lib.files.text_files import json_lines
 
 
 def test_a_compressed_file_is_read_like_its_content(tmp_path):

@@ -17,9 +17,8 @@ import pytest
 from lib.errors import InputError
 from lib.files import row_store
 from lib.files.atomic import write_json
-from lib.files.jsonl import read
-from lib.files.row_store import NO_LOCKS
-from lib.files.run_json import ADVICE
+from lib.files.row_store import ADVICE, NO_LOCKS
+from lib.files.text_files import read
 
 opened = functools.partial(row_store.open_store, file="completions.jsonl")
 
@@ -60,16 +59,6 @@ def test_a_reopened_store_resumes_and_the_first_row_of_a_key_counts(tmp_path):
     assert run["settings"]["layers"] == [1, 2]
 
 
-def test_missing_rows_are_copied_once_from_another_run(tmp_path):
-    elsewhere = [{"key": "a", "x": 1}, {"key": "b", "x": 2}, {"key": "c", "x": 3}]
-    with opened(tmp_path, SETTINGS) as store:
-        store.append({"key": "a", "x": 0})
-        store.copy_missing({"a": None, "b": None, "d": None}, elsewhere)
-        assert list(store.missing({"a": None, "b": None, "d": None})) == ["d"]
-    rows = read(tmp_path / "completions.jsonl")
-    assert rows == [{"key": "a", "x": 0}, {"key": "b", "x": 2}]
-
-
 def test_of_several_files_the_first_row_of_a_key_counts(tmp_path):
     files = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
     for file in files:
@@ -85,8 +74,6 @@ def test_rows_of_another_shard_are_not_missing(tmp_path):
     with opened(tmp_path, SETTINGS, shard=(3, 3)) as store:
         wanted = {"a": 1, "b": 2, "c": 3}
         assert list(store.missing(wanted)) == ["c"]
-        store.copy_missing(wanted, [{"key": "b"}, {"key": "c"}])
-        assert list(store.rows) == ["c"]
 
 
 # A half-written line is also dropped if it is the only line.

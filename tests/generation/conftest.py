@@ -4,7 +4,7 @@ import pytest
 from transformers import AutoTokenizer
 
 from lib.models.loading import Loaded
-from lib.models.name_resolution import Source
+from lib.models.sources import Source
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from lib.arm.settings import Arm
 from lib.evaluation.answer_run import ELICITATION
 from lib.generation.engine_interface import Request, Sampling, engine_class
 from lib.prompts.building import build_prompt
-from lib.prompts.problem_sets import load_problems
+from lib.prompts.problems import load_problems
 
 installed = pytest.mark.skipif(
     importlib.util.find_spec("vllm") is None,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lib.files.jsonl import read
+from lib.files.text_files import read
 from lib.grading.authors_grader import is_correct_by_authors, is_exact_match
 from lib.grading.extraction import STATUSES
 from lib.grading.worker_pool import grade_many

@@ -104,13 +104,6 @@ def test_one_line_says_that_no_grading_worker_starts(monkeypatch, refused):
     assert refused(grade, "2x", r"\boxed{x+x}") == "no grading worker starts: no room"
 
 
-@pytest.mark.parametrize("pair", [(7, "7"), ("7", None)])
-def test_a_pair_that_is_not_text_is_refused_with_its_number(refused, pair):
-    message = refused(grade_many, [("7", "7"), pair])
-    assert "of pair 2 is" in message
-    assert "not text: give a str" in message
-
-
 def test_grades_keep_their_order_in_threads_and_in_a_forked_child():
     # Every second answer needs algebra.
     answers = [rf"\sqrt{{{n * n}}}" if n % 2 else str(n) for n in range(2, 10)]

@@ -16,12 +16,15 @@ from lib.arm.mlp_activations import BIN_EDGES, gini, histogram
 from lib.arm.settings import Arm
 from lib.errors import InputError
 from lib.measurement import activation_changes
-from lib.measurement.activation_changes import measure_activations
+from lib.measurement.activation_changes import (
+    TOKEN_CLASSES,
+    measure_activations,
+    token_classes,
+)
 from lib.measurement.attention_changes import prompts_of
-from lib.measurement.token_classes import TOKEN_CLASSES, token_classes
 from lib.models.loading import load
 from lib.prompts.building import build_prompt
-from lib.prompts.problem_sets import load_problems
+from lib.prompts.problems import load_problems
 
 PROBLEMS = load_problems("embedded", limit=4)
 FIRST, _, THIRD, _ = PROBLEMS

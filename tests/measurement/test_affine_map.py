@@ -7,7 +7,7 @@ from eager import matrices, values_of
 from lib.measurement.affine_map import measure_affine
 from lib.measurement.attention_changes import prompts_of
 from lib.models.loading import load
-from lib.prompts.problem_sets import load_problems
+from lib.prompts.problems import load_problems
 
 (PROBLEM,) = load_problems("embedded", limit=1)
 

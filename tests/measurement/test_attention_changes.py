@@ -11,7 +11,7 @@ from lib.measurement.attention_changes import SPANS, measure_attention, prompts_
 from lib.models.loading import load
 from lib.prompts.building import build_prompt
 from lib.prompts.conditions import Condition
-from lib.prompts.problem_sets import load_problems
+from lib.prompts.problems import load_problems
 
 PROBLEMS = load_problems("embedded", limit=4)
 

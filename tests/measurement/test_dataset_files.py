@@ -15,20 +15,12 @@ from transformers import LlamaForCausalLM
 
 from lib import paths
 from lib.arm.settings import Arm
-from lib.files.jsonl import read
-from lib.measurement import (
-    dataset_files,
-    dataset_variables,
-    measurement_run,
-    networks,
-    planned_steps,
-    stored_measurements,
-)
-from lib.measurement.dataset_files import STEPS_FILE, merged, save_measured
-from lib.measurement.measurement_run import measure
-from lib.measurement.stored_measurements import Measurements
+from lib.files.text_files import read
+from lib.measurement import dataset, measurement_run, networks
+from lib.measurement.dataset import STEPS_FILE, merged, save_measured
+from lib.measurement.measurement_run import Measurements, measure
 from lib.profiles import load_profile, profile_with_overrides
-from lib.prompts.problem_sets import load_problems, sample_ids
+from lib.prompts.problems import load_problems, sample_ids
 
 NAME = "tiny-llama"
 
@@ -76,15 +68,15 @@ def steps(monkeypatch):
 def test_a_file_has_every_variable_with_its_meaning(whole, tmp_path):
     save_measured(tmp_path / "m.nc", whole)
     opened = xr.open_dataset(tmp_path / "m.nc")
-    for of_measure in dataset_variables.VARIABLES.values():
+    for of_measure in dataset.VARIABLES.values():
         for name, (dims, meaning) in of_measure.items():
             assert set(opened[name].dims) == set(dims.split())
             assert opened[name].attrs["long_name"] == meaning
 
 
 def test_every_network_is_measured_and_unmeasured_cells_are_nan(whole):
-    assert whole.network.values.tolist() == list(dataset_variables.SEEDS)
-    assert whole.condition.values.tolist() == dataset_variables.ORDER["condition"]
+    assert whole.network.values.tolist() == list(dataset.SEEDS)
+    assert whole.condition.values.tolist() == dataset.ORDER["condition"]
     assert whole.label.startswith(f"{NAME} @ ")
 
     lam = whole["lambda"].sel(condition="mless")
@@ -103,12 +95,12 @@ def test_every_network_is_measured_and_unmeasured_cells_are_nan(whole):
     assert whole.counts.dtype == "float64"
 
     # Each seed gives different weights.
-    drawn = lam.sel(network=dataset_variables.UNTRAINED, layer=1).values.reshape(3, -1)
+    drawn = lam.sel(network=dataset.UNTRAINED, layer=1).values.reshape(3, -1)
     assert len(np.unique(drawn, axis=0)) == 3
 
 
 def test_the_step_through_all_layers_skips_the_first_layers(profile):
-    (deep,) = (step for step in planned_steps.STEPS if step.deep)
+    (deep,) = (step for step in dataset.STEPS if step.deep)
     problems = load_problems("embedded", 2, profile.seed)
     measured = networks.run_step(profile, *profile.attention.models, deep, problems)
     assert measured.layer.values.tolist() == [3]
@@ -136,18 +128,18 @@ def test_steps_are_joined_in_order_with_nan_and_empty_parts():
     assert together.x.dtype == "float32"
     np.testing.assert_array_equal(together.x, [[np.nan, 3, 4], [1, 2, np.nan]])
     assert together.part.values.tolist() == ["", "word"]
-    order = [dataset_variables.TRAINED, dataset_variables.UNIFORM]
+    order = [dataset.TRAINED, dataset.UNIFORM]
     networks = [xr.Dataset(coords={"network": [name]}) for name in reversed(order)]
     assert merged(networks).network.values.tolist() == order
-    some = dataset_files.select_problems(together, {"a", "b", "not measured"})
+    some = dataset.select_problems(together, {"a", "b", "not measured"})
     assert some.problem.values.tolist() == ["b", "a"]
 
 
 def test_stored_steps_are_not_measured_again(whole, profile, steps, monkeypatch):
     tokens = measure(profile, "tokens")[NAME]
-    assert set(tokens) == set(dataset_variables.VARIABLES["tokens"])
+    assert set(tokens) == set(dataset.VARIABLES["tokens"])
     both = measure(profile, "tokens", "activations")[NAME]
-    assert set(both) == set(tokens) | set(dataset_variables.VARIABLES["activations"])
+    assert set(both) == set(tokens) | set(dataset.VARIABLES["activations"])
     assert both.measures.equals(whole.measures[:1].sel(layer=both.layer))
     assert [(step.network, step.measure) for step in steps()] == [
         ("trained", "tokens"),
@@ -164,7 +156,7 @@ def test_an_interruption_loses_one_step(profile, steps, monkeypatch):
         if kept:
             raise KeyboardInterrupt
         kept.append(key)
-        return dataset_files.row_of(key, measured)
+        return dataset.row_of(key, measured)
 
     with monkeypatch.context() as patch:
         patch.setattr(measurement_run, "row_of", keep_one)
@@ -187,11 +179,6 @@ def test_steps_of_other_weights_are_refused(profile, tiny_checkpoint, refused):
     for parts in (["tokens"], ["tokens", "attention"]):
         message = refused(measure, profile, *parts)
         assert f'revision = "{before.revision}", not "' in message
-    # A smaller run that was begun with the new weights uses no steps of the old ones.
-    smaller = profile.model_copy(update={"larger": profile, "name": "less"})
-    measure(smaller, "tokens", stored=False)
-    both = measure(smaller, "tokens", "activations")[NAME]
-    assert both.revision != before.revision
 
 
 def test_edited_problems_are_measured_again_and_renamed_ones_are_not(profile, tmp_path):
@@ -208,7 +195,7 @@ def test_edited_problems_are_measured_again_and_renamed_ones_are_not(profile, tm
 
 
 def test_a_revision_that_the_profile_names_decides_which_steps_are_found(profile):
-    steps = planned_steps.STEPS
+    steps = dataset.STEPS
     specs = ["org/model", "org/model@step1000", "org/model@step2000"]
     keys = [Measurements(profile, spec).steps_by_key(steps) for spec in specs]
     assert len(set().union(*keys)) == len(specs) * len(steps)
@@ -220,14 +207,14 @@ def test_other_arm_settings_or_versions_invalidate_only_the_steps_that_use_them(
     (spec,) = profile.attention.models
 
     def lost():
-        after = Measurements(profile, spec).steps_by_key(planned_steps.STEPS)
+        after = Measurements(profile, spec).steps_by_key(dataset.STEPS)
         return {step.measure for key, step in keys.items() if key not in after}
 
-    keys = Measurements(profile, spec).steps_by_key(planned_steps.STEPS)
-    assert len(keys) == len(planned_steps.STEPS)
-    monkeypatch.setattr(stored_measurements, "arm_for", lambda spec: Arm(c=0.3))
+    keys = Measurements(profile, spec).steps_by_key(dataset.STEPS)
+    assert len(keys) == len(dataset.STEPS)
+    monkeypatch.setattr(measurement_run, "arm_for", lambda spec: Arm(c=0.3))
     assert lost() == {"activations"}
-    monkeypatch.setitem(planned_steps.VERSIONS, "affine", 2)
+    monkeypatch.setitem(dataset.VERSIONS, "affine", 2)
     assert lost() == {"activations", "affine"}
 
 
@@ -267,35 +254,21 @@ def test_the_repositorys_measurements_are_used_if_results_has_none(
     assert "shape" in measure(profile, "activations", stored=False)[NAME]
     assert not profile.all_shipped
     found = measure(profile, "activations")[NAME]
-    assert set(found) == set(dataset_variables.VARIABLES["activations"])
+    assert set(found) == set(dataset.VARIABLES["activations"])
 
 
 def test_a_smaller_run_is_selected_from_the_repositorys_measurements(
-    whole, kept, profile
+    whole, kept, profile, monkeypatch
 ):
+    monkeypatch.setattr("lib.profiles.profile.load_profile", lambda name: profile)
     smaller = changed(profile, limit=1)
-    smaller = smaller.model_copy(update={"larger": profile, "name": "less"})
+    smaller = smaller.model_copy(update={"part_of": "mine", "name": "less"})
     assert smaller.all_shipped
     found = measure(smaller)[NAME]
     (first,) = sample_ids("embedded", 1, profile.seed)
     xr.testing.assert_equal(found, whole.drop_vars("shape").sel(problem=[first]))
-    larger = changed(profile, limit=3).model_copy(update={"larger": profile})
+    larger = changed(profile, limit=3).model_copy(update={"part_of": "mine"})
     assert not larger.all_shipped
-
-
-def test_a_smaller_run_is_selected_from_a_larger_run_in_results(profile, steps):
-    measured = measure(profile)[NAME]
-    before = len(steps())
-    smaller = changed(profile, limit=1, example=measured.example)
-    smaller = smaller.model_copy(update={"larger": profile, "name": "less"})
-    found = measure(smaller)[NAME]
-    assert len(steps()) == before
-    (first,) = sample_ids("embedded", 1, profile.seed)
-    expected = measured.sel(problem=[first])
-    xr.testing.assert_equal(found, expected[list(found)])
-    # With stored=False it is measured, on one problem.
-    measure(smaller.model_copy(update={"name": "anew"}), "attention", stored=False)
-    assert len(steps()) > before
 
 
 def test_the_repositorys_measurements_are_refused_if_damaged_or_of_other_settings(

@@ -2,12 +2,13 @@
 can type, and one line for a mistake.
 """
 
-import asyncio
 import copy
 import inspect
 from dataclasses import replace
+from types import SimpleNamespace
 from unittest.mock import Mock
 
+import ipywidgets
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,13 +17,14 @@ from families import spread
 from IPython.display import Image
 from jupyter_client.manager import run_kernel
 
+from lib.errors import InputError
 from lib.measurement import interactive_prompt
 from lib.measurement.attention_changes import measure_attention, prompts_of
 from lib.measurement.single_prompt import received_by
 from lib.models.loading import load
 from lib.prompts.building import build_prompt
-from lib.prompts.fillers import Filler
-from lib.prompts.problem_schema import Problem
+from lib.prompts.conditions import Filler
+from lib.prompts.problems import Problem
 
 PROBLEM = "A bag holds $3$ red balls. How many balls does it hold?"
 
@@ -71,23 +73,15 @@ def test_any_text_can_be_drawn_as_filler(loaded, filler):
 
 @pytest.fixture
 def shown(monkeypatch):
-    """The cell's outputs, as if a person could type."""
+    """The cell's outputs, and its controls as if a person could type."""
     outputs = []
-
-    class Handle:
-        def display(self, output):
-            self.number = len(outputs)
-            outputs.append(output)
-
-        def update(self, output):
-            outputs[self.number] = output
-
     monkeypatch.setattr(
-        interactive_prompt, "display", lambda *given: outputs.extend(given)
+        interactive_prompt, "display", lambda *given: outputs.append(given)
     )
-    monkeypatch.setattr(interactive_prompt, "DisplayHandle", Handle)
     monkeypatch.setattr(interactive_prompt, "accepts_input", lambda: True)
-    return outputs
+    interact = Mock(wraps=ipywidgets.interactive)
+    monkeypatch.setattr(ipywidgets, "interact", interact)
+    return SimpleNamespace(outputs=outputs, interact=interact)
 
 
 def test_curves_show_the_chosen_head_without_and_with_the_filler(loaded, monkeypatch):
@@ -105,65 +99,31 @@ def test_curves_show_the_chosen_head_without_and_with_the_filler(loaded, monkeyp
     assert chosen == (3, 2)
 
 
-def test_controls_redraw_what_is_typed_and_report_mistakes(loaded, shown):
-    interactive_prompt.show_prompt(loaded, PROBLEM, "/", 9)
-    _, filler, length, position, layer, head = shown[0].children
-    assert (layer.max, head.max) == (3, 2)
-    pictures = [picture_in(shown)]
-    typed = {filler: "he", length: 12, position: "end", layer: 2, head: 2}
-    for control, value in typed.items():
-        with_a_pause(control, value)
-        pictures.append(picture_in(shown))
-    assert len(set(pictures)) == 1 + len(typed)
-    with_a_pause(filler, "")
-    _, said, instead_of_picture = shown
-    assert said.data.startswith("error: the filler is empty")
-    assert instead_of_picture.data == ""
-
-
-def test_a_long_filler_is_drawn_as_it_is_and_invalid_settings_are_refused(
-    loaded, shown, refused
-):
+def test_controls_redraw_what_is_typed(loaded, shown):
     interactive_prompt.show_prompt(loaded, PROBLEM, "/", 230)
-    assert shown[0].children[2].value == 230
-    for settings in ({"length": 0}, {"position": "middle"}):
-        message = refused(
-            interactive_prompt.show_prompt, loaded, PROBLEM, "/", **settings
-        )
-        assert message.startswith(f"filler: {next(iter(settings))}: must be ")
+    controls = shown.interact.call_args.kwargs
+    assert controls["length"].value == 230
+    assert (controls["layer"].max, controls["head"].max) == (3, 2)
+    draw = shown.interact.call_args.args[0]
+    typed = {name: control.value for name, control in controls.items()}
+    pictures = []
+    others = {"filler": "he", "length": 12, "position": "end", "layer": 2, "head": 2}
+    for name, value in others.items():
+        typed[name] = value
+        draw(**typed)
+        pictures.append(shown.outputs[-1][1].data)
+    assert len(set(pictures)) == len(others)
+    with pytest.raises(InputError, match="the filler is empty"):
+        draw(**typed | {"filler": ""})
 
 
-def picture_in(shown):
-    _, _, picture = shown
-    return picture.data
-
-
-def with_a_pause(control, *values):
-    """Type values within an event loop, like that of a kernel, and wait until the last
-    one is drawn.
-    """
-
-    async def typing():
-        for value in values:
-            control.value = value
-            await asyncio.sleep(0.01)
-        await asyncio.sleep(interactive_prompt.PAUSE)
-
-    asyncio.run(typing())
-
-
-def test_letters_that_are_typed_quickly_are_drawn_once(loaded, shown, monkeypatch):
-    monkeypatch.setattr(interactive_prompt, "PAUSE", 0.2)
-    interactive_prompt.show_prompt(loaded, PROBLEM, "/", 9)
-    _, filler, *_ = shown[0].children
-    drawing = Mock(wraps=interactive_prompt.draw_prompt)
-    monkeypatch.setattr(interactive_prompt, "draw_prompt", drawing)
-    with_a_pause(filler, "t", "th", "the", "the ", "the t")
-    assert [call.kwargs["filler"] for call in drawing.call_args_list] == ["the t"]
-    with_a_pause(filler, "the")
-    assert drawing.call_count == 2
-    expected = interactive_prompt.draw_prompt(loaded, PROBLEM, "the", 9, "between")[1]
-    assert picture_in(shown) == expected.data
+@pytest.mark.parametrize("settings", [{"length": 0}, {"position": "middle"}])
+def test_invalid_settings_are_refused_before_controls_are_shown(
+    loaded, shown, refused, settings
+):
+    message = refused(interactive_prompt.show_prompt, loaded, PROBLEM, "/", **settings)
+    assert message.startswith(f"filler: {next(iter(settings))}: must be ")
+    assert not shown.interact.called
 
 
 def test_a_cell_accepts_input_if_it_may_ask_for_it():
@@ -180,7 +140,8 @@ def test_only_the_picture_is_shown_if_nobody_is_there(loaded, shown, monkeypatch
     monkeypatch.setattr(interactive_prompt, "accepts_input", lambda: False)
     interactive_prompt.show_prompt(loaded, PROBLEM, "/", 9)
     again = interactive_prompt.draw_prompt(loaded, PROBLEM, "/", 9, "between")
-    assert [one.data for one in shown] == [one.data for one in again]
+    ((prompt, picture),) = shown.outputs
+    assert [prompt.data, picture.data] == [one.data for one in again]
 
 
 @pytest.mark.parametrize(

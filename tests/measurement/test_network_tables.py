@@ -8,7 +8,7 @@ import xarray as xr
 from evidence import close, dataset
 
 from lib.measurement.attention_changes import QUERIES, SPANS
-from lib.measurement.dataset_variables import UNIFORM, UNTRAINED
+from lib.measurement.dataset import UNIFORM, UNTRAINED
 from lib.measurement.network_tables import (
     affine_table,
     changes_table,

@@ -13,14 +13,13 @@ from lib.measurement import networks
 from lib.measurement.activation_changes import measure_activations
 from lib.measurement.affine_map import measure_affine
 from lib.measurement.attention_changes import measure_attention, prompts_of
-from lib.measurement.dataset_variables import INSERTIONS
+from lib.measurement.dataset import INSERTIONS
 from lib.measurement.measurement_run import measure
 from lib.measurement.single_prompt import received_by
 from lib.models.loading import load
 from lib.profiles import profile_with_overrides
-from lib.prompts.fillers import Filler
-from lib.prompts.problem_samples import stratified_sample
-from lib.prompts.problem_sets import load_problems
+from lib.prompts.conditions import Filler
+from lib.prompts.problems import load_problems, stratified_sample
 
 SEED = 2
 LIMIT = 6

@@ -9,7 +9,6 @@ from lib.models import available_memory
 
 FREE = 200  # free memory of the machine
 SLURM = "0::/job/step"
-VERSION_1 = "4:memory:/job\n0::/"
 
 
 def limited(group, limit, used):
@@ -18,11 +17,6 @@ def limited(group, limit, used):
 
 
 DROPPED = {"job/memory.stat": "anon 5\ninactive_file 20\n"}
-OF_VERSION_1 = {
-    "memory/job/memory.limit_in_bytes": 100,
-    "memory/job/memory.usage_in_bytes": 30,
-    "memory/job/memory.stat": "inactive_file 1\ntotal_inactive_file 20\n",
-}
 # The control groups of a process, their files, and the free memory.
 LIMITS = [
     (SLURM, limited("job/step", 100, 30), 70),
@@ -39,7 +33,6 @@ LIMITS = [
     (SLURM, limited("job/step", 100, 30) | limited("job", 110, 60), 50),
     # The kernel frees cached file content when memory is needed.
     (SLURM, limited("job", 100, 30) | DROPPED, 90),
-    (VERSION_1, OF_VERSION_1, 90),
 ]
 
 

@@ -18,10 +18,9 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, Qwen2Config, Qwen2Model, modeling_utils
 
 from lib import paths
-from lib.models.availability import source_with_config
 from lib.models.conversion import converted
 from lib.models.loading import load_without_weights
-from lib.models.name_resolution import resolve
+from lib.models.sources import resolve, source_with_config
 
 HEADS = 4
 LAYERS = 3
@@ -276,9 +275,6 @@ def test_a_damaged_file_is_named(tmp_path, cache, kept, refused):
     assert message.endswith("): download it again")
     assert not complete(cache)
     assert gguf.GGUFReader is reader
-    path.write_text("version https://git-lfs.github.com/spec/v1")
-    message = refused(converted, resolve(str(path)), "float32")
-    assert message.startswith(f"{path} is a pointer of Git LFS, not the file: run `git")
 
 
 def test_a_file_that_lacks_a_tensor_is_named(tmp_path, cache, refused):

@@ -15,8 +15,8 @@ from transformers import Gemma3ForConditionalGeneration, Qwen2ForCausalLM
 
 from lib import paths
 from lib.models import hub
-from lib.models.availability import source_with_config
 from lib.models.hub import first_layers, hub_errors, needed_tensors, snapshot
+from lib.models.sources import source_with_config
 
 REPO = "Qwen/Qwen2.5-Math-7B"
 GEMMA_REPO = "google/gemma-3-4b-it"

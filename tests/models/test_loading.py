@@ -27,7 +27,7 @@ from transformers import (
 from lib.generation.key_value_caches import prefill
 from lib.models import available_memory, checkpoint, weights
 from lib.models.loading import cut_config, load, load_without_weights, with_weights
-from lib.models.name_resolution import known_models
+from lib.models.sources import known_models
 
 SHARD = "model.safetensors"
 UP_PROJECTION = "model.layers.0.mlp.up_proj.weight"
@@ -220,10 +220,6 @@ UNUSABLE = [
     (removed(SHARD), r"no weights; a checkpoint needs \*.safetensors"),
     (pickled, r"a checkpoint needs \*.safetensors, pickles are refused"),
     (quantised, "is quantised to I8, which is"),
-    (
-        written(SHARD, "version https://git-lfs.github.com/spec/v1"),
-        f"{SHARD} is a pointer of Git LFS, not the file: run `git lfs pull`",
-    ),
     (cut(100), f"{SHARD}: cannot be loaded: "),
     (cut(9000), f"{SHARD}: cannot be loaded: "),
     (without_a_tensor, "lacks 1 tensors, the first is .*mlp.up_proj.weight"),

@@ -10,8 +10,13 @@ from huggingface_hub import constants
 
 from lib import paths
 from lib.arm.settings import Arm
-from lib.models.availability import source_with_config
-from lib.models.name_resolution import Source, arm_for, known_models, resolve
+from lib.models.sources import (
+    Source,
+    arm_for,
+    known_models,
+    resolve,
+    source_with_config,
+)
 
 DECODER = {"num_attention_heads": 8, "num_hidden_layers": 34}
 GEMMA_CONFIG = json.dumps({"model_type": "gemma3", "text_config": DECODER})

@@ -6,7 +6,8 @@ import pytest
 import torch
 from families import FAMILIES, on_cpu, save, spread
 
-from lib.arm.forward_hook import installed
+from lib.arm.redistribution import installed
+from lib.arm.settings import Arm
 from lib.attention.custom_attention import attending, hiding
 from lib.attention.received import received_attention
 from lib.models import available_memory, weights
@@ -29,7 +30,7 @@ def hidden(model):
 
 
 def redistributed(model):
-    with installed(model, 2, c=1.0, seed=1):
+    with installed(model, Arm(c=1.0, layer=2), seed=1):
         return logits(model)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lib.prompts import CONDITIONS, build_prompt
-from lib.prompts.fillers import RANDOM_SENTENCE, SEPARATORS
+from lib.prompts.conditions import RANDOM_SENTENCE, SEPARATORS
 
 INSTRUCTION = "Please reason step by step and put your final answer within \\boxed{{}}."
 PROBLEM = "A bag holds $3$ red and $4$ blue balls. How many balls does it hold?"

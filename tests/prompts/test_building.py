@@ -26,8 +26,13 @@ from transformers import PreTrainedTokenizerFast
 
 from lib.errors import InputError
 from lib.prompts import CONDITIONS, Filler, build_prompt, parse_condition
-from lib.prompts.conditions import INSTRUCTION, WORKED_EXAMPLE, Example
-from lib.prompts.fillers import POSITIONS, RANDOM_SENTENCE
+from lib.prompts.conditions import (
+    INSTRUCTION,
+    POSITIONS,
+    RANDOM_SENTENCE,
+    WORKED_EXAMPLE,
+    Example,
+)
 from lib.prompts.insertions import cut_to_tokens
 
 SPACED_FORMATS = ("plain", "chat")

@@ -10,11 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lib import paths
-from lib.prompts import problem_sets
+from lib.prompts import problems as module
 from lib.prompts.conditions import parse_condition
-from lib.prompts.problem_samples import stratified_sample
-from lib.prompts.problem_schema import Problem, posed
-from lib.prompts.problem_sets import describe, digest, load_problems
+from lib.prompts.problems import (
+    Problem,
+    describe,
+    digest,
+    load_problems,
+    posed,
+    stratified_sample,
+)
 
 GOOD = {
     "problem": "What is $1+1$?",
@@ -31,7 +36,7 @@ MATH500 = [1] * 43 + [2] * 90 + [3] * 105 + [4] * 128 + [5] * 134
 
 @pytest.fixture(autouse=True)
 def nothing_remembered(tmp_path, monkeypatch):
-    monkeypatch.setattr(problem_sets, "DATA", tmp_path / "data")
+    monkeypatch.setattr(module, "DATA", tmp_path / "data")
     monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
 
 
@@ -174,7 +179,7 @@ def hub(monkeypatch):
     `requests` of the library datasets.
     """
     hub = SimpleNamespace(rows=ROWS, requests=[])
-    monkeypatch.setattr(problem_sets, "MATH500_SHA256", digest(KNOWN))
+    monkeypatch.setattr(module, "MATH500_SHA256", digest(KNOWN))
 
     def dataset_info(self, name, revision, timeout):
         return None
@@ -183,7 +188,7 @@ def hub(monkeypatch):
         hub.requests.append((name, split, revision))
         return datasets.Dataset.from_list(hub.rows)
 
-    monkeypatch.setattr(problem_sets.HfApi, "dataset_info", dataset_info)
+    monkeypatch.setattr(module.HfApi, "dataset_info", dataset_info)
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
     return hub
 
@@ -204,14 +209,14 @@ def test_math500_is_the_local_copy_or_is_fetched_once_at_its_pinned_revision(
         write(*rows, to=f"{folder}/math500.jsonl")
     assert load_problems("math500") == KNOWN
     assert len(load_problems("math500", limit=5)) == 5
-    pinned = ("HuggingFaceH4/MATH-500", "test", problem_sets.MATH500_REVISION)
+    pinned = ("HuggingFaceH4/MATH-500", "test", module.MATH500_REVISION)
     assert hub.requests == [pinned] * times
 
 
 def test_a_hub_with_an_altered_math500_or_none_is_refused(hub, refused, monkeypatch):
     hub.rows = [*ROWS[:6], ROWS[6] | {"answer": "6 "}]
     assert "is not the known MATH-500" in refused(load_problems, "math500")
-    monkeypatch.setattr(problem_sets.HfApi, "dataset_info", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(module.HfApi, "dataset_info", lambda *_, **__: 1 / 0)
     assert "give the path to a JSONL file" in refused(load_problems, "math500")
     assert len(hub.requests) == 1  # a hub that does not answer gets no request for rows
 

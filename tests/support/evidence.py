@@ -10,8 +10,8 @@ from hand_written import sampled
 
 from lib.claims.claim import load_claims
 from lib.claims.judging import judge
-from lib.evaluation.row_fields import frame
-from lib.measurement.dataset_variables import DIMENSIONS
+from lib.evaluation.rows import frame
+from lib.measurement.dataset import DIMENSIONS
 
 CLAIMS = {claim.id: claim for claim in load_claims()}
 TEMPLATES = 25

@@ -1,4 +1,4 @@
-"""Stored answers written by hand, from which the expected tables follow."""
+"""Stored answers and verdicts by hand, from which the expected tables follow."""
 
 import gzip
 import json
@@ -6,6 +6,8 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
+
+from lib.claims.verdicts import Verdict
 
 
 def record(condition, problem, correct, sample=0, **others):
@@ -74,3 +76,22 @@ def draws_of(problems):
     scored = pd.DataFrame({"condition": ["none", "mless", "hidden-from-layer-1"]})
     keys = answers[["key", "problem_id", "model"]].rename(columns={"key": "answer"})
     return answers, keys.merge(scored, how="cross").assign(nats=-50.0)
+
+
+def verdict(id: str = "dilution", model: str = "m", **changes) -> Verdict:
+    """Return a verdict: supported with n = 40, except for the changed fields."""
+    fields = {
+        "claim": "Every head drops",
+        "reading": "literal",
+        "source": "Fig. 2",
+        "unit": "λ",
+        "range": (None, 1),
+        "written": "after",
+        "verdict": "supported",
+        "effect": 0.8,
+        "low": 0.7,
+        "high": 0.9,
+        "n": 40,
+        "survives": True,
+    }
+    return Verdict(id=id, model=model, **fields | changes)

@@ -1,0 +1,157 @@
+"""Read text, YAML and JSONL files; an error names the file, the line or byte, and what
+to do.
+"""
+
+import contextlib
+import gzip
+import json
+import os
+import zlib
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from lib.errors import InputError
+from lib.paths import relative_path
+
+
+def read_text(path: str | Path) -> str:
+    """Return the text of a UTF-8 file, without a byte order mark.
+
+    `~` is the home folder, and .gz is decompressed. Line ends are not converted, so
+    that the digest of a text is the same on every system. Raises InputError for a file
+    that cannot be read or is not UTF-8.
+    """
+    path = Path(os.path.expanduser(path))
+    try:
+        return read_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{relative_path(path)} is not UTF-8 text (byte {error.start}): save it as"
+            " UTF-8"
+        ) from error
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the content of a file, decompressed if its name ends in .gz; raise
+    InputError if it cannot be read.
+    """
+    try:
+        content = path.read_bytes()
+        return gzip.decompress(content) if path.suffix == ".gz" else content
+    except (OSError, EOFError, zlib.error) as error:
+        # zlib's errors, for an invalid or incomplete file, have no strerror.
+        reason = getattr(error, "strerror", None) or error
+        message = f"{relative_path(path)} cannot be read: {reason}"
+        raise InputError(message) from error
+
+
+def read_yaml(path: Path) -> Any:
+    """Return the content of a YAML file; raise InputError with the line if it is not
+    valid.
+    """
+    text = read_text(path)
+    try:
+        return yaml.load(text, Loader=_Loader)
+    except (ValueError, RecursionError, yaml.YAMLError) as error:
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None)
+        if mark:
+            reason = f"line {mark.line + 1}: {problem}"
+        else:
+            reason = " ".join(str(problem or error).split())
+        raise InputError(f"{relative_path(path)}: {reason}") from error
+
+
+class _Loader(yaml.SafeLoader):
+    """A loader that refuses duplicate keys; PyYAML would silently use the last one."""
+
+    def construct_mapping(self, node, deep=False):
+        seen = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                continue
+            if key.value in seen:
+                problem = f"{key.value} is given twice"
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+def json_lines(path: str | Path) -> Iterator[tuple[int, Any]]:
+    """Yield (line number, value) for each line of a JSONL file that is not blank; raise
+    InputError for a line that is not valid JSON.
+    """
+    # splitlines() would also split at U+2028, which JSON allows inside a string.
+    for number, line in enumerate(read_text(path).split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            yield number, json.loads(line)
+        except (ValueError, RecursionError) as error:
+            # RecursionError comes from deep nesting; a ValueError without `msg` from a
+            # number with thousands of digits.
+            reason = getattr(error, "msg", error)
+            raise InputError(
+                f"{path}, line {number}: not valid JSON ({reason}): give one value per"
+                " line"
+            ) from error
+
+
+def read(*files: str | Path) -> list[dict]:
+    """Return the rows of JSONL files (also .gz); of rows with the same key, the first.
+
+    A half-written last line is ignored, because a run may still be writing it. Raises
+    InputError that names an invalid line.
+    """
+    rows: dict[str, dict] = {}
+    for path in map(Path, files):
+        lines = complete_lines(read_bytes(path))
+        for key, row in rows_of_lines(lines, path).items():
+            rows.setdefault(key, row)
+    return list(rows.values())
+
+
+def complete_lines(data: bytes) -> bytes:
+    """Return the content of a JSONL file without a half-written last line.
+
+    A last line that is valid JSON is complete, and gets a line end if it has none.
+    """
+    end = data.rfind(b"\n") + 1
+    with contextlib.suppress(ValueError, RecursionError):
+        json.loads(data[end:])
+        return data + b"\n"
+    return data[:end]
+
+
+def rows_of_lines(lines: bytes, path: Path) -> dict[str, dict]:
+    """Return the rows of complete lines by key; of rows with the same key, the first.
+
+    Blank lines are skipped. Raises InputError that names an invalid line.
+    """
+    rows: dict[str, dict] = {}
+    for number, line in enumerate(lines.split(b"\n")[:-1], 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line.decode())
+        except (ValueError, RecursionError) as error:
+            raise InputError(
+                f"line {number} of {path} is not valid JSON: {error}"
+            ) from error
+        if not isinstance(row, dict) or not isinstance(row.get("key"), str):
+            raise InputError(
+                f'line {number} of {path} is not a record: it needs a "key"'
+            )
+        rows.setdefault(row["key"], row)
+    return rows
+
+
+def plain_digits(number: float) -> str:
+    """Return a number as text without an exponent, because answers are LaTeX, in which
+    1e-07 is no number.
+    """
+    return f"{Decimal(str(number)):f}"

@@ -1,0 +1,542 @@
+"""Every table that follows from the stored answers and scores of the profile families.
+
+    python -m studies.stored_answers [TABLE ...]
+
+Writes the named tables, or all of them, to studies/results and prints them. TABLES has
+their names, and the docstring of each function says what a table shows. No model and no
+network is needed; all tables take a few minutes. What these studies look at was decided
+after the data had been seen, unless docs/findings.md says otherwise.
+"""
+
+import argparse
+import functools
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pandas as pd
+import scipy
+
+from lib import evaluation
+from lib.evaluation.answer_tables import (
+    accuracy_by_problem,
+    answer_groups,
+    by_limit,
+    mean_and_bounds,
+    right_by_sample,
+    with_token_limit,
+)
+from lib.evaluation.pass_rate_tables import pass_rate_table
+from lib.evaluation.weighted_pass_rates import is_mixed, weighted_differences
+from lib.grading.authors_grader import is_correct_by_authors, with_doubled_braces
+from lib.profiles import load_profile
+from lib.prompts.conditions import INSTRUCTION, parse_condition
+from lib.prompts.problems import Problem, sampling_order
+from lib.statistics.intervals import (
+    POINTS,
+    RESAMPLES,
+    Z_ALPHA,
+    Z_POWER,
+    Interval,
+    holm,
+    interval,
+    smallest_level,
+)
+from lib.statistics.proportions import mcnemar_exact
+from lib.statistics.roc_auc import roc_values
+from studies.keeping import RESULTS, keep
+
+EFFECT = ["effect", "effect_low", "effect_high"]
+# The model whose answers were looked at while their number grew, and the number of
+# problems at the last look before all were drawn.
+GROWING = "Qwen2.5-Coder-0.5B-Instruct"
+LAST_LOOK = 320
+
+
+@functools.cache
+def answers(part: str = "main") -> pd.DataFrame:
+    """Return the answers of a part: main are greedy, draws sampled, direct without
+    reasoning.
+    """
+    return evaluation.answers(load_profile("families"), part)
+
+
+@functools.cache
+def draws() -> pd.DataFrame:
+    """Return the sampled answers with their scores, as `scored_draws` does."""
+    found = evaluation.draws(load_profile("families"))
+    assert found is not None
+    return found
+
+
+@functools.cache
+def solutions() -> pd.DataFrame:
+    """Return the log-likelihoods of reference solutions."""
+    scores = evaluation.scores(load_profile("families"))
+    return scores[scores["target"] == "solution"]
+
+
+def by_model(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield each model and its rows, in order of appearance."""
+    for model, rows in table.groupby("model", sort=False):
+        yield str(model), rows
+
+
+def change_by_slashes(of_model: pd.DataFrame) -> pd.Series:
+    """Return the change in accuracy of each problem, in points, by counting."""
+    none, mless = (
+        accuracy_by_problem(of_model[of_model["condition"] == condition])
+        for condition in ("none", "mless")
+    )
+    return (mless - none).dropna()
+
+
+def change_of_nats(scores: pd.DataFrame) -> pd.Series:
+    """Return the change in the log-likelihood of each problem's solution by slashes."""
+    nats = scores.pivot(index="problem_id", columns="condition", values="nats")
+    return (nats["mless"] - nats["none"]).astype(float).dropna()
+
+
+# ---- token limits --------------------------------------------------------------------
+
+LIMITS = (256, 320, 384, 448, 512, 576, 640, 704, 768)
+
+
+def limits(greedy: pd.DataFrame) -> pd.DataFrame:
+    """A row per model and limit: greedy answers if longer ones counted as wrong."""
+    return by_limit(greedy, LIMITS)
+
+
+def sampled_limits(sampled: pd.DataFrame) -> pd.DataFrame:
+    """A row per model and limit: the change in accuracy of sampled answers by slashes,
+    by counting right answers. The last limit is that of the answers.
+    """
+    rows = []
+    for model, of_model in by_model(sampled):
+        for limit in (*LIMITS, 1536):
+            change = change_by_slashes(with_token_limit(of_model, limit))
+            row = {"model": model, "limit": limit, "n": len(change)}
+            rows.append(row | mean_and_bounds(EFFECT, change, "mean"))
+    return pd.DataFrame(rows)
+
+
+# ---- findings by chance --------------------------------------------------------------
+
+# Enough for a standard error of 0.001 in the p-value of a cut, which is near 0.05.
+SHUFFLES = 60_000
+CUTS = np.arange(100, 401)  # problems before the cut
+BLOCKS = 10
+
+
+def chance(points: np.ndarray, greedy: pd.DataFrame) -> pd.DataFrame:
+    """P-values of two findings that were noticed by looking at parts of the data.
+
+    If many cuts or limits could have been chosen, the p-value compares the largest
+    statistic with its null distribution: that of shuffled problems for cuts and blocks,
+    of random signs of the problems' changes for limits.
+    """
+    rows = [{"of": "weighted samples"} | row for row in of_blocks(points)]
+    rows += [{"of": "greedy answers"} | row for row in of_limits(greedy)]
+    return pd.DataFrame(rows)
+
+
+def of_blocks(points: np.ndarray) -> list[dict]:
+    """Return rows on whether the effect depends on a problem's position in the sample.
+
+    points: the weighted change of each problem, in the sample's order. A cut compares
+    the problems before it with those after it.
+    """
+    rng = np.random.default_rng(0)
+    cut = float(z_of_cuts(points, np.array([LAST_LOOK]))[0])
+    largest = np.abs(z_of_cuts(points, CUTS)).max()
+    spread = _spread_of_blocks(points)
+    by_chance, spreads = [], []
+    for _ in range(SHUFFLES):
+        shuffled = rng.permutation(points)
+        by_chance.append(np.abs(z_of_cuts(shuffled, CUTS)).max())
+        spreads.append(_spread_of_blocks(shuffled))
+    of_largest = _share_reaching(by_chance, largest)
+    cuts = f"largest of cuts from {CUTS[0]} to {CUTS[-1]}"
+    return [
+        _row(f"cut at {LAST_LOOK}", cut, 2 * scipy.stats.norm.sf(abs(cut))),
+        _row(cuts, largest, of_largest),
+        _row(f"{BLOCKS} blocks", spread, _share_reaching(spreads, spread)),
+    ]
+
+
+def z_of_cuts(points: np.ndarray, cuts: np.ndarray) -> np.ndarray:
+    """Return for each cut the mean before it minus the mean after it, in standard
+    errors of that difference.
+    """
+    n = len(points)
+    sums, squares = np.cumsum(points), np.cumsum(points**2)
+    before, after = cuts, n - cuts
+    sum_before, square_before = sums[cuts - 1], squares[cuts - 1]
+    mean_before = sum_before / before
+    mean_after = (sums[-1] - sum_before) / after
+    variance_before = square_before / before - mean_before**2
+    variance_after = (squares[-1] - square_before) / after - mean_after**2
+    error = np.sqrt(variance_before / (before - 1) + variance_after / (after - 1))
+    return (mean_before - mean_after) / error
+
+
+def _spread_of_blocks(points: np.ndarray) -> float:
+    """Return the standard deviation over the means of BLOCKS blocks, in points."""
+    means = [block.mean() for block in np.array_split(points, BLOCKS)]
+    return float(np.std(means, ddof=1))
+
+
+def of_limits(greedy: pd.DataFrame) -> list[dict]:
+    """Return rows on the change of one model's greedy answers under LIMITS: the limit
+    with the smallest p-value by itself, after Holm's correction, and as the largest of
+    all.
+    """
+    limited = [with_token_limit(greedy, limit) for limit in LIMITS]
+    changes = np.sign(np.stack([change_by_slashes(cut) for cut in limited], axis=1))
+    gained = (changes > 0).sum(0)
+    lost = (changes < 0).sum(0)
+    p_values = [mcnemar_exact(*pair) for pair in zip(lost, gained, strict=True)]
+    best = int(np.argmin(p_values))
+
+    # Standard errors of the sums without an effect; a limit without any change has
+    # a z of 0.
+    errors = np.sqrt((changes**2).sum(0)).clip(min=1)
+    z = changes.sum(0) / errors
+    rng = np.random.default_rng(0)
+    signs = rng.choice([-1.0, 1.0], size=(RESAMPLES, len(changes)))
+    by_chance = np.abs(signs @ changes / errors).max(1)
+    largest = np.abs(z).max()
+    corrected = f"the same, Holm over {len(LIMITS)} limits"
+    of_largest = _share_reaching(by_chance, largest)
+    return [
+        _row(f"limit of {LIMITS[best]} tokens", z[best], p_values[best]),
+        _row(corrected, z[best], holm(p_values)[best]),
+        _row(f"largest of {len(LIMITS)} limits", largest, of_largest),
+    ]
+
+
+def _share_reaching(by_chance: np.ndarray | list[float], found: float) -> float:
+    """Return the p-value: the share of statistics, including the observed one, that are
+    at least as large as the observed one, up to rounding.
+    """
+    reached = np.asarray(by_chance) >= found * (1 - 1e-9)
+    return (reached.sum() + 1) / (len(reached) + 1)
+
+
+def _row(question: str, statistic: float, p_value: float) -> dict:
+    return {"question": question, "statistic": statistic, "p_value": p_value}
+
+
+# ---- greedy, sampled and pooled answers ----------------------------------------------
+
+
+def greedy_and_sampled(greedy: pd.DataFrame, drawn: pd.DataFrame) -> pd.DataFrame:
+    """A row per model: the change by slashes of greedy answers, of weighted samples to
+    the same problems, and the difference between the two, which is paired.
+    """
+    rows = []
+    for model, of_model in by_model(greedy):
+        sampled = weighted_differences(drawn[drawn["model"] == model], "mless", "none")
+        both = {"greedy": change_by_slashes(of_model), "sampled": sampled}
+        changes = pd.DataFrame(both).dropna()
+        changes["difference"] = changes["greedy"] - changes["sampled"]
+        row = {"model": model, "n": len(changes)}
+        for name, values in changes.items():
+            row |= mean_and_bounds(
+                [name, f"{name}_low", f"{name}_high"], values, "mean"
+            )
+        row["p_value"] = scipy.stats.ttest_1samp(changes["difference"], 0).pvalue
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def pooled(direct: pd.DataFrame) -> pd.DataFrame:
+    """A row per condition: its change from none, in points, over several models.
+
+    A problem's change is the mean over the models that answered it, so the interval is
+    over problems and takes the models as fixed. `p_holm` is corrected for the rows;
+    gained and lost are numbers of answers.
+    """
+    by_group = {
+        name: accuracy_by_problem(group)
+        for name, group in answer_groups(direct).items()
+    }
+    rows = []
+    for condition in direct["condition"].unique():
+        if condition == "none":
+            continue
+        changes = pd.DataFrame(
+            {
+                model: right - by_group[model, "none"]
+                for (model, name), right in by_group.items()
+                if name == condition
+            }
+        )
+        change = changes.mean(axis=1).dropna()
+        row = {"condition": condition, "models": changes.shape[1], "n": len(change)}
+        row |= mean_and_bounds(["effect", "low", "high"], change, "mean")
+        row["p_value"] = smallest_level(_excludes_zero, change, change.index, "mean")
+        row["gained"] = int((changes > 0).to_numpy().sum())
+        row["lost"] = int((changes < 0).to_numpy().sum())
+        rows.append(row)
+    table = pd.DataFrame(rows)
+    return table.assign(p_holm=holm(table["p_value"]))
+
+
+def _excludes_zero(mean: Interval) -> bool:
+    return mean.low * mean.high > 0
+
+
+# ---- precision -----------------------------------------------------------------------
+
+TIMES_SHUFFLED = 400
+MORE = 16  # answers to a problem
+
+
+def precision(greedy: pd.DataFrame, drawn: pd.DataFrame) -> pd.DataFrame:
+    """A row per model and kind of answers: the change in points that is significant
+    with 80 % power at this n (`detectable`).
+
+    More problems narrow an interval; MORE answers to each problem (half_width_more,
+    detectable_more) only reduce the part of its width that is sampling noise. This
+    noise is estimated by shuffling the right answers among the answers to the same
+    problem, so that no prompt can have made them more likely (by_shuffling).
+    """
+    rows = []
+    for model, of_model in by_model(greedy):
+        rows.append({"model": model, "way": "greedy"})
+        rows[-1] |= _widths(change_by_slashes(of_model))
+    for model, of_model in by_model(drawn):
+        points = weighted_differences(of_model, "mless", "none")
+        row = {"model": model, "way": "sampled, weighted"} | _widths(points)
+        by_shuffling = _variance_by_shuffling(of_model)
+        of_problems = max(row["variance"] - by_shuffling, 0)
+        count = len(of_model) / len(points)
+        of_draws = (row["variance"] - of_problems) * count / MORE
+        error = np.sqrt((of_problems + of_draws) / len(points))
+        row |= {"by_shuffling": by_shuffling, "answers": count, "more": MORE}
+        row["half_width_more"] = Z_ALPHA * error
+        rows.append(row | {"detectable_more": (Z_ALPHA + Z_POWER) * error})
+    return pd.DataFrame(rows)
+
+
+def _widths(points: pd.Series) -> dict[str, float]:
+    """Return n, half-width and detectable change of the mean of the problems'
+    changes.
+    """
+    error = interval(points, points.index).error
+    return {
+        "n": len(points),
+        "half_width": Z_ALPHA * error,
+        "detectable": (Z_ALPHA + Z_POWER) * error,
+        "variance": points.var(),
+    }
+
+
+def _variance_by_shuffling(drawn: pd.DataFrame) -> float:
+    """Return the mean square of the problems' weighted changes after shuffling the
+    grades within each problem.
+    """
+    rng = np.random.default_rng(0)
+    mixed = drawn[is_mixed(drawn)].sort_values("problem_id", kind="stable")
+    problem = mixed["problem_id"].to_numpy()
+    right = mixed["right"].to_numpy()
+    squares = []
+    for _ in range(TIMES_SHUFFLED):
+        # A random order within each problem.
+        order = np.lexsort((rng.random(len(problem)), problem))
+        shuffled = mixed.assign(right=right[order])
+        squares.append((weighted_differences(shuffled, "mless", "none") ** 2).sum())
+    return float(np.mean(squares)) / drawn["problem_id"].nunique()
+
+
+# ---- likelihood and accuracy ---------------------------------------------------------
+
+
+def solved(scores: pd.DataFrame, greedy: pd.DataFrame) -> pd.DataFrame:
+    """A row per model and order of the problems, with the area under the ROC curve: in
+    how many % of the pairs of a solved and an unsolved problem the solved one comes
+    first; 50 by chance.
+
+    Long solutions have a low log p, and hard problems have long solutions, so the
+    orders by log p and by log p per token are compared with the order by length.
+    """
+    rows = []
+    scored = scores[scores["condition"] == "none"]
+    for model, of_model in by_model(greedy[greedy["condition"] == "none"]):
+        of_solutions = scored[scored["model"] == model].set_index("problem_id")
+        right = accuracy_by_problem(of_model).rename("right")
+        both = of_solutions[["nats", "tokens"]].astype(float).join(right, how="inner")
+        is_solved = both["right"].to_numpy() > POINTS / 2
+        by_order = {
+            "log p": both["nats"],
+            "log p per token": both["nats"] / both["tokens"],
+            "shorter": -both["tokens"],
+        }
+        for order, numbers in by_order.items():
+            pairs = POINTS * roc_values(numbers.to_numpy(), is_solved)
+            row = {"model": model, "order": order, "n": len(both)}
+            row["solved"] = int(is_solved.sum())
+            by_problem = pd.Series(pairs, both.index)
+            rows.append(row | mean_and_bounds(["area", "low", "high"], by_problem))
+    return pd.DataFrame(rows)
+
+
+def nats_and_points(scores: pd.DataFrame, drawn: pd.DataFrame) -> pd.DataFrame:
+    """A row per model: Spearman's correlation over problems between the change of log p
+    of the solution and that of accuracy, both by slashes.
+    """
+    rows = []
+    for model, of_model in by_model(drawn):
+        nats = change_of_nats(scores[scores["model"] == model])
+        points = weighted_differences(of_model, "mless", "none")
+        both = pd.DataFrame({"nats": nats, "points": points}).dropna()
+        mixed = of_model.loc[is_mixed(of_model), "problem_id"]
+        rho, p_value = scipy.stats.spearmanr(both["nats"], both["points"])
+        low, high = correlation_ends(rho, len(both))
+        row = {"model": model, "rho": rho, "rho_low": low, "rho_high": high}
+        row |= {"p_value": p_value, "n": len(both)}
+        rows.append(row | {"mixed_problems": int(both.index.isin(mixed).sum())})
+    return pd.DataFrame(rows)
+
+
+def correlation_ends(rho: float, n: int) -> tuple[float, float]:
+    """Return the 95 % interval of a rank correlation (Bonett and Wright 2000)."""
+    error = np.sqrt((1 + rho**2 / 2) / (n - 3))
+    center = np.arctanh(rho)
+    low, high = np.tanh([center - Z_ALPHA * error, center + Z_ALPHA * error])
+    return float(low), float(high)
+
+
+# ---- weights -------------------------------------------------------------------------
+
+PAIRS = [
+    ("mless", "none"),
+    ("mless", "hidden-from-layer-1"),
+    ("layer-1-only", "gap"),
+    ("arm", "none"),
+]
+
+
+def weights(drawn: pd.DataFrame) -> pd.DataFrame:
+    """A row of `pass_rate_table` per model and pair of PAIRS.
+
+    The columns added are `worth`, how many times as many answers counting would need
+    for an interval of the same width; `right`, the % of right answers without slashes;
+    and `refused`, whether the weights are too uneven for an estimate.
+    """
+    table = pass_rate_table(drawn, PAIRS)
+    by_counting = table["observed_high"] - table["observed_low"]
+    by_weights = table["high"] - table["low"]
+    without = drawn[drawn["drawn_under"] == "none"]
+    right = without["right"].astype(float).groupby(without["model"]).mean()
+    return table.assign(
+        worth=(by_counting / by_weights) ** 2,
+        right=POINTS * table["model"].map(right),
+        refused=table["points"].isna(),
+    )
+
+
+def blocks(drawn: pd.DataFrame, order: list[str]) -> pd.DataFrame:
+    """The row of `weights` for slashes on the first LAST_LOOK problems of the sample,
+    and on the others.
+    """
+    is_first = drawn["problem_id"].isin(order[:LAST_LOOK])
+    parts = {
+        f"first {LAST_LOOK}": weights(drawn[is_first]).head(1),
+        "others": weights(drawn[~is_first]).head(1),
+    }
+    return pd.concat(parts, names=["problems"]).reset_index("problems")
+
+
+def in_order(sampled: pd.DataFrame, seed: int = 0) -> list[str]:
+    """Return the ids of answered problems in the order in which a seed samples them,
+    stratified by their levels.
+    """
+    levels = sampled.drop_duplicates("problem_id").set_index("problem_id")["level"]
+    problems = [
+        Problem(unique_id=name, problem="-", answer="-", level=level)
+        for name, level in levels.items()
+    ]
+    return [problem.id for problem in sampling_order(problems, seed)]
+
+
+# ---- the authors' rule ---------------------------------------------------------------
+
+RULES = ["ours", "rule_our_prompt", "rule_authors_prompt", "rule_completion"]
+
+
+def authors_rule(profile: str) -> pd.DataFrame:
+    r"""A row per model and condition of a profile: the accuracy by this project's
+    grader and by the authors' rule, which depends on the prompt that it reads.
+
+    The rule looks for the last `\boxed{...}` of prompt plus answer. Their instruction
+    carries `\boxed{{}}`, whose content, a pair of braces, is in no gold answer; ours
+    carries `\boxed{}`, and an empty text is contained in every gold answer. So an
+    answer without a box is wrong by the rule with their prompt, and right with ours.
+    """
+    greedy = evaluation.answers(load_profile(profile)).sort_values(
+        "model", kind="stable"
+    )
+    rows = []
+    for (model, condition), group in answer_groups(judged(greedy)).items():
+        row = {"profile": profile, "part": "main", "model": model}
+        row |= {"condition": condition, "n": group["problem_id"].nunique()}
+        for name in RULES:
+            by_problem = POINTS * right_by_sample(group, name).mean(axis=1)
+            row |= mean_and_bounds([name, f"{name}_low", f"{name}_high"], by_problem)
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def judged(given: pd.DataFrame) -> pd.DataFrame:
+    """Return answers with a column for each of RULES: whether it accepts the answer."""
+    verdicts = []
+    for row in given.itertuples():
+        # The rule only reads the last box, and that of a prompt is in its instruction.
+        ours = INSTRUCTION if parse_condition(row.condition).instructed else ""
+        prompts = ours, with_doubled_braces(ours), ""
+        rule = [is_correct_by_authors(row.answer, one, row.response) for one in prompts]
+        verdicts.append(rule)
+    by_rule = pd.DataFrame(verdicts, given.index, RULES[1:])
+    return given.assign(ours=given["correct"], **by_rule)
+
+
+# ---- the command ---------------------------------------------------------------------
+
+
+def _growing() -> pd.DataFrame:
+    return draws()[draws()["model"] == GROWING]
+
+
+def _chance() -> pd.DataFrame:
+    points = weighted_differences(_growing(), "mless", "none")
+    first, _ = next(by_model(answers()))
+    greedy = answers()[answers()["model"] == first]
+    return chance(points.loc[in_order(answers("draws"))].to_numpy(), greedy)
+
+
+TABLES: dict[str, Callable[[], pd.DataFrame]] = {
+    "limits": lambda: limits(answers()),
+    "sampled_limits": lambda: sampled_limits(answers("draws")),
+    "chance": _chance,
+    "greedy_and_sampled": lambda: greedy_and_sampled(answers(), draws()),
+    "pooled": lambda: pooled(answers("direct")),
+    "precision": lambda: precision(answers(), draws()),
+    "solved": lambda: solved(solutions(), answers()),
+    "nats_and_points": lambda: nats_and_points(solutions(), draws()),
+    "weights": lambda: weights(draws()),
+    "blocks": lambda: blocks(_growing(), in_order(answers("draws"))),
+    "authors_rule": lambda: pd.concat(map(authors_rule, ("families", "demo"))),
+}
+
+
+def main() -> None:
+    """Write the tables that the command line names."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("tables", nargs="*", choices=[*TABLES, []], metavar="TABLE")
+    for name in parser.parse_args().tables or TABLES:
+        keep(RESULTS / f"{name}.csv", TABLES[name]())
+
+
+if __name__ == "__main__":
+    main()
