@@ -29,11 +29,11 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 install: $(READY)
 
 reproduce: families
-	$(BIN)/python -m lib reproduce --profile $(PROFILE)
+	$(BIN)/python -m reproduction reproduce --profile $(PROFILE)
 
 families: $(READY)
 	$(if $(FRESH),$(BIN)/python -m pip install --quiet --no-deps -r requirements/families.txt)
-	$(BIN)/python -m lib reproduce --profile families $(if $(FRESH),--fresh)
+	$(BIN)/python -m reproduction reproduce --profile families $(if $(FRESH),--fresh)
 
 scores: $(READY)
 	$(BIN)/python -m studies.make_families --part likelihood $(STORES)

@@ -20,7 +20,6 @@ from likelihood import scored
 from measuring import in_turns, keep
 
 from lib.attention.received import received_attention
-from lib.evaluation.score_run import score_rows
 from lib.generation.engine_interface import (
     Request,
     Sampling,
@@ -30,6 +29,7 @@ from lib.generation.engine_interface import (
 from lib.models.loading import Loaded, load, load_without_weights
 from lib.prompts.building import build_prompt
 from lib.prompts.problems import load_problems
+from reproduction.evaluation.score_run import score_rows
 
 TOKENS = 1024
 ROWS = 16

@@ -18,13 +18,13 @@ import torch
 from measuring import in_turns, keep
 from transformers import AutoModelForCausalLM
 
-from lib.evaluation.score_run import TextToScore, log_likelihoods
 from lib.generation.key_value_caches import logits_at
 from lib.models.loading import Loaded, load
 from lib.prompts.batches import pad
 from lib.prompts.building import build_prompt
 from lib.prompts.conditions import parse_condition
 from lib.prompts.problems import Problem, load_problems
+from reproduction.evaluation.score_run import TextToScore, log_likelihoods
 
 PROBLEMS = 16
 REPEATS = 5

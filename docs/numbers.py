@@ -17,7 +17,7 @@ from statistics import mean
 from docs import stored
 from docs.stored import about, contrast, paper_gain, verdicts
 from docs.write import cells, gains, names, short
-from lib import paths
+from reproduction import paths
 
 DOCUMENTS = ("README.md", "docs/report.md")
 BIG = "Qwen2.5-Coder-1.5B-Instruct"

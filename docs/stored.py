@@ -14,24 +14,26 @@ import yaml
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from lib import evaluation, paths
-from lib.claims import answer_measures
-from lib.claims.claim import Claim, load_claims
-from lib.claims.verdicts import (
+from lib.errors import InputError
+from lib.files.text_files import read_yaml
+from lib.prompts.conditions import Filler
+from lib.statistics.intervals import ENOUGH, POINTS
+from reproduction import evaluation, paths
+from reproduction.claims import answer_measures
+from reproduction.claims.claim import Claim, load_claims
+from reproduction.claims.verdicts import (
     Estimate,
     Verdict,
     models_of,
     read_verdicts,
     verdicts_on,
 )
-from lib.errors import InputError
-from lib.evaluation import answer_tables, likelihood_tables
-from lib.evaluation.profile_parts import parts_of_profile
-from lib.figures.notebook_tables import intervals_of
-from lib.files.text_files import read_yaml
-from lib.measurement import network_tables
-from lib.measurement.measurement_run import measure
-from lib.profiles import (
+from reproduction.evaluation import answer_tables, likelihood_tables
+from reproduction.evaluation.profile_parts import parts_of_profile
+from reproduction.figures.notebook_tables import intervals_of
+from reproduction.measurement import network_tables
+from reproduction.measurement.measurement_run import measure
+from reproduction.profiles import (
     Accuracy,
     Attention,
     Likelihood,
@@ -39,8 +41,6 @@ from lib.profiles import (
     Profile,
     load_profile,
 )
-from lib.prompts.conditions import Filler
-from lib.statistics.intervals import ENOUGH, POINTS
 
 # The command that writes a csv, by the first folder of its path.
 WRITTEN_BY = {

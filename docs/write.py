@@ -17,11 +17,11 @@ from types import SimpleNamespace
 import jinja2
 
 from docs import stored
-from lib import paths
-from lib.claims.verdicts import Verdict, models_of, totals
 from lib.errors import InputError
 from lib.files.atomic import write_atomically
 from lib.statistics.importance_weighting import MIN_MIXED_PROBLEMS
+from reproduction import paths
+from reproduction.claims.verdicts import Verdict, models_of, totals
 
 TEMPLATES = Path(__file__).parent / "templates"
 SHORT_NAMES = {

@@ -10,7 +10,7 @@ from typing import Any
 
 from tqdm import tqdm as Bar
 
-shown = False  # set by programs such as `python -m lib`
+shown = False  # set by programs such as `python -m reproduction`
 # In a file or a log, a bar writes a line every ten minutes and one at its end; because
 # of the delay it writes no empty line. All values are in seconds.
 IN_A_LOG: dict[str, Any] = {"mininterval": 600, "maxinterval": 600, "delay": 1e-9}

@@ -2,9 +2,9 @@
 
 The second run uses other batches, or another processor:
 
-    python -m lib evaluate --model Qwen2.5-Coder-1.5B-Instruct --problems math500 \\
-        --limit 100 --conditions none --max-new-tokens 768 --dtype bfloat16 \\
-        --batch-size 30 --out runs/again
+    python -m reproduction evaluate --model Qwen2.5-Coder-1.5B-Instruct \\
+        --problems math500 --limit 100 --conditions none --max-new-tokens 768 \\
+        --dtype bfloat16 --batch-size 30 --out runs/again
     python -m studies.again main runs/again
     python -m studies.again draw_scores runs/scored-again
 
@@ -25,12 +25,12 @@ from pathlib import Path
 import pandas as pd
 
 from benchmarks.measuring import machine
-from lib import evaluation
-from lib.evaluation.profile_parts import parts_of_profile
-from lib.evaluation.rows import frame
 from lib.files.text_files import read
 from lib.paths import DATA
-from lib.profiles import load_profile
+from reproduction import evaluation
+from reproduction.evaluation.profile_parts import parts_of_profile
+from reproduction.evaluation.rows import frame
+from reproduction.profiles import load_profile
 from studies.keeping import RESULTS, keep
 
 AGAIN = DATA / "families" / "again.csv"
@@ -43,8 +43,8 @@ def compared(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     """Return a row per group of RUNS with n, the number of answers in both runs, and
     the counts of CHANGES.
 
-    first, second: completions of one part, from `lib.evaluation.rows.frame`; an
-    answer has the same key in both.
+    first, second: completions of one part, from `reproduction.evaluation.rows.frame`;
+    an answer has the same key in both.
     """
     same = ["key", "part", "model", "dtype"]
     both = first.merge(second, on=same, suffixes=("", "_again"))

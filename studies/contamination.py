@@ -32,16 +32,16 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib import evaluation
-from lib.evaluation.answer_tables import mean_and_bounds
-from lib.evaluation.rows import model_identity, versions
 from lib.files.row_store import open_store, settings_key
 from lib.files.text_files import read
 from lib.generation.engine_interface import Request, Sampling, engine_class
 from lib.models.loading import Loaded, load_without_weights
-from lib.profiles import load_profile
 from lib.prompts.problems import Problem, digest_of, load_problems
 from lib.statistics.intervals import ENOUGH, POINTS
+from reproduction import evaluation
+from reproduction.evaluation.answer_tables import mean_and_bounds
+from reproduction.evaluation.rows import model_identity, versions
+from reproduction.profiles import load_profile
 from studies.keeping import RESULTS, keep
 
 GIVEN = 0.6

@@ -13,11 +13,11 @@ import sys
 
 import pandas as pd
 
-from lib import evaluation
-from lib.evaluation.answer_tables import summarise
-from lib.profiles import load_profile
 from lib.prompts.conditions import parse_condition
 from lib.prompts.problems import Problem, load_problems, posed
+from reproduction import evaluation
+from reproduction.evaluation.answer_tables import summarise
+from reproduction.profiles import load_profile
 from studies.keeping import RESULTS, keep
 
 HINT = parse_condition("hint")

@@ -28,21 +28,21 @@ import xarray as xr
 
 from lib import progress
 from lib.errors import InputError
-from lib.evaluation.profile_parts import RECORDED_SETTINGS, parts_of_profile
-from lib.evaluation.rows import FIELDS, SCORE_FIELDS, frame
-from lib.evaluation.weighted_pass_rates import is_mixed, scored_draws
 from lib.files.atomic import write_atomically, write_json
 from lib.files.row_store import RUN, first_difference, read_settings
 from lib.files.text_files import read
 from lib.grading.authors_grader import is_correct_by_authors, is_exact_match
 from lib.grading.extraction import Grade
 from lib.grading.worker_pool import grade_many
-from lib.measurement.dataset import save_measured
-from lib.measurement.measurement_run import measure
 from lib.models.sources import resolve
 from lib.paths import DATA
-from lib.profiles import SAMPLING_CONDITIONS, Profile, load_profile
 from lib.statistics.intervals import ENOUGH
+from reproduction.evaluation.profile_parts import RECORDED_SETTINGS, parts_of_profile
+from reproduction.evaluation.rows import FIELDS, SCORE_FIELDS, frame
+from reproduction.evaluation.weighted_pass_rates import is_mixed, scored_draws
+from reproduction.measurement.dataset import save_measured
+from reproduction.measurement.measurement_run import measure
+from reproduction.profiles import SAMPLING_CONDITIONS, Profile, load_profile
 
 FOLDER = DATA / "families"
 MANTISSA_BITS = 12  # of a stored number: a relative error of at most 0.00025

@@ -23,16 +23,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib import evaluation
-from lib.evaluation.pass_rate_tables import SLOPE_INTERVAL, slope_of_draws
-from lib.evaluation.rows import DRAW_SCORE_FIELDS, shared_settings
-from lib.evaluation.score_run import score_models
-from lib.evaluation.scored_texts import draws_wanted
-from lib.evaluation.weighted_pass_rates import is_mixed, scored_draws
-from lib.profiles import SAMPLING_CONDITIONS, Profile, load_profile
 from lib.prompts.problems import load_problems
 from lib.statistics.importance_weighting import log_weights
 from lib.statistics.intervals import Interval, interval
+from reproduction import evaluation
+from reproduction.evaluation.pass_rate_tables import SLOPE_INTERVAL, slope_of_draws
+from reproduction.evaluation.rows import DRAW_SCORE_FIELDS, shared_settings
+from reproduction.evaluation.score_run import score_models
+from reproduction.evaluation.scored_texts import draws_wanted
+from reproduction.evaluation.weighted_pass_rates import is_mixed, scored_draws
+from reproduction.profiles import SAMPLING_CONDITIONS, Profile, load_profile
 from studies.keeping import RESULTS, keep
 
 TABLE = RESULTS / "mean_weight.csv"

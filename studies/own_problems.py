@@ -3,7 +3,7 @@ r"""Answers without reasoning to the embedded problems, by two definitions of ri
 Without reasoning, a small model often boxes the expression in the problem. It equals
 the gold answer, but the model has not worked anything out.
 
-    python -m lib evaluate --model demo --problems embedded --format chat \
+    python -m reproduction evaluate --model demo --problems embedded --format chat \
         --conditions none,mless,mless@end,dots:50@end,pause:50@end,repeat \
         --max-new-tokens 0 --elicit --dtype float32 --out runs/own-chat
     python -m studies.own_problems runs/own-chat...
@@ -15,8 +15,8 @@ in %, and their differences from none in points. Problems of a kind count as one
 
 import pandas as pd
 
-from lib.evaluation.answer_tables import summarise
-from lib.evaluation.rows import frame
+from reproduction.evaluation.answer_tables import summarise
+from reproduction.evaluation.rows import frame
 from studies.keeping import RESULTS, keep, rows_of_runs
 
 NUMBERS = ["accuracy", "low", "high", "effect", "effect_low", "effect_high", "p_value"]

@@ -4,7 +4,7 @@ prompts.
 The likelihoods of data/families are of chat prompts if a model has a chat template. The
 authors used instruction and problem without a template, for chat models, too:
 
-    python -m lib likelihood --model demo --problems math500 --limit 100 \\
+    python -m reproduction likelihood --model demo --problems math500 --limit 100 \\
         --format plain --conditions none,mless,random,mful,hidden-from-layer-1 \\
         --dtype float32 --out runs/plain
     python -m studies.plain runs/plain...
@@ -16,12 +16,12 @@ plain prompts, and under chat prompts on the same problems if these are stored.
 
 import pandas as pd
 
-from lib import evaluation
-from lib.claims.answer_measures import likelihood_differences
-from lib.claims.decision_rule import Untestable
-from lib.evaluation.answer_tables import mean_and_bounds
-from lib.evaluation.rows import SCORES
-from lib.profiles import load_profile
+from reproduction import evaluation
+from reproduction.claims.answer_measures import likelihood_differences
+from reproduction.claims.decision_rule import Untestable
+from reproduction.evaluation.answer_tables import mean_and_bounds
+from reproduction.evaluation.rows import SCORES
+from reproduction.profiles import load_profile
 from studies.keeping import RESULTS, keep, rows_of_runs
 
 PAIRS = [

@@ -21,14 +21,14 @@ import xarray as xr
 
 from lib import progress
 from lib.arm.settings import Arm
-from lib.claims import judge, load_claims
-from lib.measurement.activation_changes import measure_activations
-from lib.measurement.affine_map import measure_affine
-from lib.measurement.attention_changes import measure_attention, prompts_of
-from lib.measurement.dataset import CHANGES, INSERTIONS, merged
 from lib.models.loading import Loaded, load
-from lib.profiles import Profile, load_profile
 from lib.prompts.problems import Problem, load_problems
+from reproduction.claims import judge, load_claims
+from reproduction.measurement.activation_changes import measure_activations
+from reproduction.measurement.affine_map import measure_affine
+from reproduction.measurement.attention_changes import measure_attention, prompts_of
+from reproduction.measurement.dataset import CHANGES, INSERTIONS, merged
+from reproduction.profiles import Profile, load_profile
 from studies.keeping import RESULTS, keep
 
 KIND = gguf.GGMLQuantizationType.Q4_0

@@ -5,8 +5,8 @@ the comma. The other spelling is scored as a prompt without an instruction (`bar
 whose problem begins with it:
 
     python -m studies.spelling problems math500 > runs/spelled.jsonl
-    python -m lib likelihood --model demo --problems runs/spelled.jsonl --limit 100 \\
-        --conditions bare --out runs/spelled
+    python -m reproduction likelihood --model demo \\
+        --problems runs/spelled.jsonl --limit 100 --conditions bare --out runs/spelled
     python -m studies.spelling compare runs/spelled...
 
 Writes studies/results/spelling.csv and prints it: a row per model with the change by
@@ -19,13 +19,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib import evaluation
-from lib.evaluation.answer_tables import mean_and_bounds
-from lib.evaluation.rows import SCORES
 from lib.files.text_files import read
-from lib.profiles import load_profile
 from lib.prompts.conditions import INSTRUCTION
 from lib.prompts.problems import Problem, load_problems
+from reproduction import evaluation
+from reproduction.evaluation.answer_tables import mean_and_bounds
+from reproduction.evaluation.rows import SCORES
+from reproduction.profiles import load_profile
 from studies.keeping import RESULTS, keep
 
 SPELLED = INSTRUCTION.replace("step by step and", "step by step, and")

@@ -16,19 +16,7 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from lib import evaluation
-from lib.evaluation.answer_tables import (
-    accuracy_by_problem,
-    answer_groups,
-    by_limit,
-    mean_and_bounds,
-    right_by_sample,
-    with_token_limit,
-)
-from lib.evaluation.pass_rate_tables import pass_rate_table
-from lib.evaluation.weighted_pass_rates import is_mixed, weighted_differences
 from lib.grading.authors_grader import is_correct_by_authors, with_doubled_braces
-from lib.profiles import load_profile
 from lib.prompts.conditions import INSTRUCTION, parse_condition
 from lib.prompts.problems import Problem, sampling_order
 from lib.statistics.intervals import (
@@ -43,6 +31,18 @@ from lib.statistics.intervals import (
 )
 from lib.statistics.proportions import mcnemar_exact
 from lib.statistics.roc_auc import roc_values
+from reproduction import evaluation
+from reproduction.evaluation.answer_tables import (
+    accuracy_by_problem,
+    answer_groups,
+    by_limit,
+    mean_and_bounds,
+    right_by_sample,
+    with_token_limit,
+)
+from reproduction.evaluation.pass_rate_tables import pass_rate_table
+from reproduction.evaluation.weighted_pass_rates import is_mixed, weighted_differences
+from reproduction.profiles import load_profile
 from studies.keeping import RESULTS, keep
 
 EFFECT = ["effect", "effect_low", "effect_high"]

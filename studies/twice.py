@@ -4,7 +4,7 @@ On MATH-500 it did over four models, by 1.2 points, in an exploratory analysis
 (`pooled` in studies/stored_answers.py). So the rules of this test were written down
 before its run:
 
-    python -m lib evaluate --model MODEL --problems embedded --format chat \
+    python -m reproduction evaluate --model MODEL --problems embedded --format chat \
         --conditions none,repeat,mless --max-new-tokens 0 --elicit --dtype float32 \
         --out runs/twice/MODEL
     python -m studies.twice runs/twice/...
@@ -32,8 +32,8 @@ from itertools import product
 
 import pandas as pd
 
-from lib.evaluation.rows import COMPLETIONS, frame
 from lib.statistics.proportions import mcnemar_exact
+from reproduction.evaluation.rows import COMPLETIONS, frame
 from studies.keeping import RESULTS, keep, rows_of_runs
 from studies.stored_answers import pooled
 

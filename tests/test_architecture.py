@@ -1,4 +1,5 @@
-"""The sources of lib keep to the order in which its subpackages may import each other.
+"""The sources of both packages keep to the order in which their subpackages may import
+each other, and the instrument imports nothing of the study.
 
 Imports count at the top of a module, inside a function, and in a package that loads its
 modules lazily. Modules that `importlib` loads by name, as for an engine that a user
@@ -6,7 +7,8 @@ chose, do not count.
 """
 
 import ast
-import re
+import subprocess
+import sys
 from collections import Counter
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -14,11 +16,16 @@ from pathlib import Path
 import pytest
 
 import lib
+import reproduction
 from lib.paths import ROOT
 
-LIB = ROOT / "lib"
-LAYERS = [line.split() for line in lib.__doc__.splitlines() if line.startswith("    ")]
-SUBPACKAGES = [name for layer in LAYERS for name in layer]
+PACKAGES = {"lib": lib, "reproduction": reproduction}
+LAYERS = {
+    name: [
+        line.split() for line in package.__doc__.splitlines() if line.startswith("    ")
+    ]
+    for name, package in PACKAGES.items()
+}
 
 # Names that two modules may define, and why.
 DEFINED_TWICE = {
@@ -36,12 +43,14 @@ def name_of(path: Path) -> str:
 
 
 SOURCES = {
-    name_of(path): path.read_text(encoding="utf-8") for path in LIB.rglob("*.py")
+    name_of(path): path.read_text(encoding="utf-8")
+    for package in PACKAGES
+    for path in (ROOT / package).rglob("*.py")
 }
 
 
 def imports_of(name: str) -> set[str]:
-    """Return the modules of lib that a module of lib imports."""
+    """Return the modules of both packages that one of their modules imports."""
     is_lazy = "lazy_loader.attach" in SOURCES[name]
     imported = set()
     for node in ast.walk(ast.parse(SOURCES[name])):
@@ -53,7 +62,7 @@ def imports_of(name: str) -> set[str]:
             imported.add(f"{name}.{node.value}")
     # `from lib.paths import ROOT` imports the module lib.paths.
     modules = {one if one in SOURCES else one.rpartition(".")[0] for one in imported}
-    return modules & set(SOURCES) - {"lib", name}
+    return modules & set(SOURCES) - {*PACKAGES, name}
 
 
 def defined_in(source: str) -> set[str]:
@@ -77,36 +86,41 @@ def test_one_name_means_one_thing():
     assert sorted(several) == sorted(DEFINED_TWICE)
 
 
-def test_the_instrument_imports_nothing_of_the_reproduction():
-    first, second = lib.__doc__.split("The second half reproduces")
-    named = [re.findall(r"^- ([\w, ]+):", half, re.M) for half in (first, second)]
-    instrument, reproduction = (", ".join(names).split(", ") for names in named)
-    assert sorted(instrument + reproduction) == sorted(SUBPACKAGES)
-    for name in SOURCES.keys() - {"lib"}:
-        if subpackage(name) in instrument:
-            assert not {subpackage(other) for other in imports_of(name)} & {
-                *reproduction
-            }
+def test_the_instrument_imports_nothing_of_the_study():
+    of_lib = [name for name in SOURCES if name.split(".")[0] == "lib"]
+    imported = set().union(*map(imports_of, of_lib))
+    assert not [name for name in imported if name.startswith("reproduction")]
 
 
-def subpackage(module: str) -> str:
-    return module.split(".")[1]
+def test_without_the_study_the_instrument_imports():
+    script = "import sys; sys.modules['reproduction'] = None; from lib import arm,"
+    script += " attention, files, generation, grading, models, prompts, statistics"
+    subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True)
 
 
-def test_every_subpackage_is_in_one_layer_and_the_top_folder_is_small():
-    assert sorted(SUBPACKAGES) == sorted(
-        {subpackage(name) for name in SOURCES if name != "lib"}
+def layer_of(package: str, subpackage: str) -> int:
+    (number,) = (
+        number for number, layer in enumerate(LAYERS[package]) if subpackage in layer
     )
-    entries = [path for path in LIB.iterdir() if path.name != "__pycache__"]
-    assert len(entries) <= 21
-    assert sum(path.is_file() for path in entries) <= 9
+    return number
 
 
-@pytest.mark.parametrize("name", sorted(set(SOURCES) - {"lib"}))
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_subpackage_is_in_one_layer(package):
+    listed = [name for layer in LAYERS[package] for name in layer]
+    found = {name.split(".")[1] for name in SOURCES if name.startswith(f"{package}.")}
+    assert sorted(listed) == sorted(found)
+
+
+@pytest.mark.parametrize("name", sorted(set(SOURCES) - {*PACKAGES}))
 def test_a_subpackage_imports_only_itself_and_the_layers_above_it(name):
-    package = subpackage(name)
-    (number,) = (number for number, layer in enumerate(LAYERS) if package in layer)
-    allowed = {package, *(above for layer in LAYERS[:number] for above in layer)}
+    package, subpackage = name.split(".")[:2]
+    number = layer_of(package, subpackage)
+    allowed = {above for layer in LAYERS[package][:number] for above in layer}
     if number == 0:
         allowed |= {"errors"}  # whose exceptions paths and statistics raise
-    assert {subpackage(module) for module in imports_of(name)} <= allowed
+    allowed = {f"{package}.{above}" for above in {subpackage, *allowed}}
+    imported = {".".join(other.split(".")[:2]) for other in imports_of(name)}
+    if package == "reproduction":
+        imported = {other for other in imported if not other.startswith("lib.")}
+    assert imported <= allowed

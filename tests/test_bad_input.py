@@ -16,9 +16,9 @@ import pytest
 from huggingface_hub import close_session, constants
 from transformers import AutoTokenizer
 
-from lib import paths
-from lib.__main__ import NO_UNIX, main
 from lib.files.row_store import NO_LOCKS
+from reproduction import paths
+from reproduction.__main__ import NO_UNIX, main
 
 PROBLEM = json.dumps(
     {
@@ -151,8 +151,8 @@ def test_refusals_and_help_need_no_torch(folder):
     code = f"""if True:
         import contextlib, shlex, sys
         from pathlib import Path
-        from lib import paths
-        from lib.__main__ import main
+        from reproduction import paths
+        from reproduction.__main__ import main
         paths.RESULTS = paths.FIGURES = Path({str(folder)!r})
         for command in {[*early, "--help"]!r}:
             with contextlib.suppress(SystemExit):

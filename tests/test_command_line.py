@@ -9,8 +9,8 @@ from commands import copy_repository
 from hand_written import keep
 
 from lib import paths, progress
-from lib.__main__ import main
-from lib.measurement.networks import release_cached
+from reproduction.__main__ import main
+from reproduction.measurement.networks import release_cached
 
 ROOT = paths.ROOT
 

@@ -12,9 +12,9 @@ import jinja2
 import pytest
 
 from docs import numbers, stored, write
-from lib import paths
-from lib.__main__ import parser
 from lib.errors import InputError
+from reproduction import paths
+from reproduction.__main__ import parser
 
 README = paths.ROOT / "README.md"
 DOCUMENTS = (README, *sorted(paths.ROOT.glob("docs/*.md")))

@@ -15,8 +15,8 @@ import types
 
 import pytest
 
-from lib.__main__ import main
 from lib.files import atomic, row_store, text_files
+from reproduction.__main__ import main
 
 # When each of several runs is killed: a function of os, the number of its call, and
 # whether before, in the middle of, or after that call. In this order the folder is then
@@ -49,7 +49,7 @@ def begin(tiny_checkpoint, monkeypatch):
     """
     # Each process is forked from a server that has imported everything, to start fast.
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["lib.evaluation.answer_run"])
+    context.set_forkserver_preload(["reproduction.evaluation.answer_run"])
     # The model is so tiny that more threads would only wait for each other.
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
 

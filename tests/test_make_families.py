@@ -11,12 +11,12 @@ import xarray as xr
 from hand_written import keep, record
 
 from lib import paths
-from lib.evaluation.profile_parts import parts_of_profile
-from lib.evaluation.rows import SCORE_FIELDS, shared_settings
 from lib.files.atomic import write_json
 from lib.files.text_files import read
 from lib.models.sources import resolve
-from lib.profiles import load_profile
+from reproduction.evaluation.profile_parts import parts_of_profile
+from reproduction.evaluation.rows import SCORE_FIELDS, shared_settings
+from reproduction.profiles import load_profile
 from studies import make_families
 
 # A model that every part of the profile names.

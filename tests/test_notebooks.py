@@ -18,8 +18,8 @@ import yaml
 from commands import copy_repository
 from one_kernel import run_in_one_kernel
 
-from lib import paths
-from lib.profiles import load_profile, profile_with_overrides
+from reproduction import paths
+from reproduction.profiles import load_profile, profile_with_overrides
 
 NOTEBOOKS = sorted(paths.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
 BOOKS = {path.stem: nbformat.read(path, as_version=4) for path in NOTEBOOKS}
@@ -35,7 +35,7 @@ DEFINITIONS = ast.FunctionDef | ast.ClassDef | ast.Lambda
 # if at random. Equal numbers stay equal, as on every machine.
 SHAKING = """
 import numpy as np
-from lib.measurement import measurement_run as measuring
+from reproduction.measurement import measurement_run as measuring
 
 def shaken(values):
     if values.dtype.kind != "f":

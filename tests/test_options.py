@@ -14,12 +14,12 @@ import pandas as pd
 import pytest
 from pydantic import BaseModel
 
-from lib import reproduce
-from lib.__main__ import main
 from lib.errors import InputError
-from lib.evaluation import answer_run, scored_texts
-from lib.profiles import Profile, load_profile, profile_with_overrides
 from lib.prompts.conditions import Filler
+from reproduction import run
+from reproduction.__main__ import main
+from reproduction.evaluation import answer_run, scored_texts
+from reproduction.profiles import Profile, load_profile, profile_with_overrides
 
 COMMANDS = {
     "evaluate": "evaluate --model demo --out o",
@@ -79,7 +79,7 @@ RUNS = [
     (answer_run, "evaluate"),
     (scored_texts, "score_solutions"),
     (scored_texts, "score_draws"),
-    (reproduce, "reproduce"),
+    (run, "reproduce"),
 ]
 # Options without a row: one of every command, and one that changes all settings.
 ELSEWHERE = {command: {"--debug"} for command in COMMANDS}
@@ -117,16 +117,16 @@ def settings_of(monkeypatch):
 
         monkeypatch.setattr(module, name, take)
     for function in (
-        "lib.__main__.check",
-        "lib.__main__.check_accuracy",
-        "lib.evaluation.answer_tables.summarise",
-        "lib.evaluation.pass_rate_tables.pass_rate_table",
-        "lib.evaluation.likelihood_tables.nat_table",
-        "lib.figures.notebook_tables.show",
+        "reproduction.__main__.check",
+        "reproduction.__main__.check_accuracy",
+        "reproduction.evaluation.answer_tables.summarise",
+        "reproduction.evaluation.pass_rate_tables.pass_rate_table",
+        "reproduction.evaluation.likelihood_tables.nat_table",
+        "reproduction.figures.notebook_tables.show",
     ):
         monkeypatch.setattr(function, lambda *given, **options: pd.DataFrame())
     monkeypatch.setattr(
-        "lib.profiles.overrides.source_with_config",
+        "reproduction.profiles.overrides.source_with_config",
         lambda spec: types.SimpleNamespace(layers=None),
     )
 
@@ -184,9 +184,12 @@ def test_each_other_command_uses_the_profile_that_is_typed(
     def receive(profile, *options):
         raise InputError(f"received {profile.name}")
 
-    for function in ("lib.plan.tasks_of", "lib.claims.judging.gather"):
+    for function in (
+        "reproduction.plan.tasks_of",
+        "reproduction.claims.judging.gather",
+    ):
         monkeypatch.setattr(function, receive)
-    monkeypatch.setattr("lib.__main__.check", lambda profile: None)
+    monkeypatch.setattr("reproduction.__main__.check", lambda profile: None)
     assert main([command, "--profile", "families", "--limit", "3"]) == 2
     name = profile_with_overrides("families", limit=3).name
     assert capsys.readouterr().err.endswith(f"error: received {name}\n")

@@ -9,7 +9,7 @@ import papermill
 import pytest
 from jupyter_client.manager import run_kernel
 
-from lib import paths
+from reproduction import paths
 
 TRY_IT = "00_try_it"
 OF_A_PROFILE = [

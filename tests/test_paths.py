@@ -2,8 +2,8 @@
 
 import pytest
 
-from lib import paths
 from lib.errors import InputError
+from reproduction import paths
 
 EVERY = ["01", "02", "03", "04", "05", "06", "07", "08"]
 

@@ -12,12 +12,13 @@ import pytest
 from hand_written import keep
 from hub_server import serving
 
-from lib import evaluation, paths, plan
-from lib.__main__ import main
-from lib.evaluation import scored_texts
-from lib.measurement.measurement_run import measure
-from lib.plan import as_text, summary, tasks_of
-from lib.profiles import load_profile
+from lib import paths
+from reproduction import evaluation, plan
+from reproduction.__main__ import main
+from reproduction.evaluation import scored_texts
+from reproduction.measurement.measurement_run import measure
+from reproduction.plan import as_text, summary, tasks_of
+from reproduction.profiles import load_profile
 
 OPEN, GATED = "org/open", "org/gated"
 PROFILE = """
@@ -196,7 +197,7 @@ def test_a_run_is_refused_for_all_of_its_gated_models_before_it_starts(
 
 WITHOUT_A_HUB = """
 import sys
-from lib.__main__ import main
+from reproduction.__main__ import main
 
 assert main(["plan", "--profile", sys.argv[1]]) == 2
 assert not {"torch", "transformers", "datasets", "scipy.stats"} & set(sys.modules)

@@ -8,11 +8,13 @@ import types
 import pytest
 import yaml
 
-from lib import paths
 from lib.errors import InputError
 from lib.grading.extraction import last_box
 from lib.models.sources import known_models
-from lib.profiles import (
+from lib.prompts.conditions import Filler
+from lib.prompts.problems import load_problems
+from reproduction import paths
+from reproduction.profiles import (
     Accuracy,
     check,
     check_accuracy,
@@ -21,8 +23,6 @@ from lib.profiles import (
     profile_names,
     profile_with_overrides,
 )
-from lib.prompts.conditions import Filler
-from lib.prompts.problems import load_problems
 
 SHIPPED = ("demo", "families", "laptop", "paper", "paper-all")
 DEMO = yaml.safe_load((paths.PROFILES / "demo.yaml").read_text(encoding="utf-8"))

@@ -14,10 +14,10 @@ import papermill
 import pytest
 import yaml
 
-from lib import paths, reproduce
-from lib.evaluation.profile_parts import DrawScoresPart, Part
 from lib.files.atomic import write_json
-from lib.profiles import VARIATIONS, load_profile
+from reproduction import paths, run
+from reproduction.evaluation.profile_parts import DrawScoresPart, Part
+from reproduction.profiles import VARIATIONS, load_profile
 
 
 @pytest.fixture
@@ -45,16 +45,16 @@ def runs(monkeypatch, tmp_path):
         calls.append(("part", part.name))
 
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
-    monkeypatch.setattr(reproduce, "tasks_of", plan)
+    monkeypatch.setattr(run, "tasks_of", plan)
     monkeypatch.setattr(papermill, "execute_notebook", execute)
-    monkeypatch.setattr(reproduce, "MeasuredPart", Measured)
+    monkeypatch.setattr(run, "MeasuredPart", Measured)
     for kind in (Part, DrawScoresPart):
         monkeypatch.setattr(kind, "complete", complete)
-    monkeypatch.setattr(reproduce, "read_verdicts", lambda profile: [])
+    monkeypatch.setattr(run, "read_verdicts", lambda profile: [])
 
     def begin(name, only, fresh=False):
         calls.clear()
-        reproduce.reproduce(load_profile(name), paths.notebooks(only), fresh)
+        run.reproduce(load_profile(name), paths.notebooks(only), fresh)
         return calls
 
     return begin
@@ -77,7 +77,7 @@ def test_the_parts_that_a_notebook_needs_are_computed_once_before_it_starts(runs
         ("part", "draw_scores"),
         ("07_does_it_help", {"profile": "families"}),
     ]
-    assert set(reproduce.NEEDS) == {path.stem for path in paths.notebooks()}
+    assert set(run.NEEDS) == {path.stem for path in paths.notebooks()}
 
 
 def named_in(notebook):
@@ -91,13 +91,13 @@ def test_the_parts_that_a_notebooks_code_names_are_listed_as_needed():
     named = {path.stem: named_in(path) for path in paths.notebooks()}
     assert named["02_meaningless_effect"] == {"tokens", "attention", "controls"}
     for notebook, parts in named.items():
-        assert parts <= set(reproduce.NEEDS[notebook])
+        assert parts <= set(run.NEEDS[notebook])
 
 
 def test_claims_are_judged_on_all_parts_that_any_notebook_needs():
-    needs = {need for parts in reproduce.NEEDS.values() for need in parts}
+    needs = {need for parts in run.NEEDS.values() for need in parts}
     # The part `tokens` is only drawn; no claim uses it.
-    assert set(reproduce.NEEDS["06_claims"]) == needs - {"tokens"}
+    assert set(run.NEEDS["06_claims"]) == needs - {"tokens"}
 
 
 @pytest.mark.parametrize("fresh", [False, True])
@@ -180,7 +180,7 @@ def test_a_notebook_runs_in_its_folder_with_this_package_whatever_kernels_a_user
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=metadata), notebook)
     (tmp_path / "demo").mkdir()
     reason = "01_short stopped: KeyError: 'no such layer' (executed copy: "
-    assert refused(reproduce._execute, notebook, load_profile("demo")) == (
+    assert refused(run._execute, notebook, load_profile("demo")) == (
         f"{reason}{tmp_path}/demo/01_short.ipynb)"
     )
     assert json.loads((tmp_path / "found.json").read_text()) == {

@@ -22,16 +22,17 @@ import torch
 import yaml
 from safetensors.torch import load_file, save_file
 
-from lib import evaluation, paths
+from lib import paths
 from lib.errors import Settings
-from lib.evaluation import scored_texts
-from lib.evaluation.row_keys import completions_wanted
-from lib.evaluation.rows import shared_settings
-from lib.evaluation.scored_texts import texts_wanted
-from lib.measurement.measurement_run import measure, settings_of
 from lib.models.loading import load_without_weights
-from lib.profiles import Profile, load_profile
 from lib.prompts.problems import load_problems, sampling_order
+from reproduction import evaluation
+from reproduction.evaluation import scored_texts
+from reproduction.evaluation.row_keys import completions_wanted
+from reproduction.evaluation.rows import shared_settings
+from reproduction.evaluation.scored_texts import texts_wanted
+from reproduction.measurement.measurement_run import measure, settings_of
+from reproduction.profiles import Profile, load_profile
 
 MINE = """
 name: mine

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from lib.claims.decision_rule import decide, p_value
 from lib.statistics.intervals import (
     ClusteredMean,
     holm,
@@ -22,6 +21,7 @@ from lib.statistics.intervals import (
 from lib.statistics.proportions import clopper_pearson, mcnemar_exact, tango_interval
 from lib.statistics.roc_auc import roc_values
 from lib.statistics.rounding import format_interval
+from reproduction.claims.decision_rule import decide, p_value
 
 
 def ends(mean):

@@ -10,10 +10,10 @@ import pytest
 import scipy
 from hand_written import record, run
 
-from lib.evaluation.rows import frame
-from lib.evaluation.weighted_pass_rates import weighted_differences
 from lib.prompts.conditions import INSTRUCTION
 from lib.prompts.problems import Problem
+from reproduction.evaluation.rows import frame
+from reproduction.evaluation.weighted_pass_rates import weighted_differences
 from studies import spelling, stored_answers
 from studies.keeping import RESULTS
 

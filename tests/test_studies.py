@@ -8,9 +8,9 @@ import pytest
 from artists import table
 from hand_written import record
 
-from lib.evaluation.rows import frame
 from lib.files.text_files import read
 from lib.prompts.problems import Problem
+from reproduction.evaluation.rows import frame
 from studies import (
     again,
     contamination,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hand_written import draws_of
 
-from lib.evaluation.weighted_pass_rates import scored_draws
+from reproduction.evaluation.weighted_pass_rates import scored_draws
 from studies import mean_weight, weights_simulated
 
 

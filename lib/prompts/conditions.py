@@ -50,7 +50,7 @@ POSITIONS = get_args(Position)
 RELATED_FILLERS = {"dots": ".", "pause": "pause"}
 # Texts that only separate the instruction from the problem, inserted as they are. The
 # authors' formats have nothing there, so that a filler is also a separator.
-SEPARATORS: dict[Separator, str] = {
+SEPARATOR_TEXTS: dict[Separator, str] = {
     "space": " ",
     "newline": "\n",
     "blank-line": "\n\n",
@@ -92,8 +92,8 @@ class Filler(Settings):
         """Return the text that a condition of this name repeats, or the separator that
         it inserts.
         """
-        if name in SEPARATORS:
-            return SEPARATORS[name]
+        if name in SEPARATOR_TEXTS:
+            return SEPARATOR_TEXTS[name]
         if name in RELATED_FILLERS:
             return RELATED_FILLERS[name]
         return getattr(self, name)
@@ -241,7 +241,7 @@ class Condition(Settings):
         """Whether the condition is for the authors' formats only, because the others
         have spaces between instruction, insertion and problem anyway.
         """
-        return self.spaced or self.inserted in SEPARATORS
+        return self.spaced or self.inserted in SEPARATOR_TEXTS
 
     @model_validator(mode="after")
     def _check_fields(self):
@@ -251,7 +251,7 @@ class Condition(Settings):
             raise ValueError(
                 "none inserts nothing, so it has no length and no position"
             )
-        if self.inserted in SEPARATORS:
+        if self.inserted in SEPARATOR_TEXTS:
             raise ValueError(
                 f"{self.inserted} is inserted once between instruction and problem, so"
                 " it has no length and no position"
@@ -287,7 +287,8 @@ SPECIAL = (
     Condition(text="dots-for-thought", inserted="none", thought="dots"),
 )
 NAMED = {
-    name: Condition(text=name, inserted=name) for name in (*CONDITIONS, *SEPARATORS)
+    name: Condition(text=name, inserted=name)
+    for name in (*CONDITIONS, *SEPARATOR_TEXTS)
 } | {condition.text: condition for condition in SPECIAL}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from lib.errors import InputError
-from lib.prompts.conditions import SEPARATORS, Condition, Filler, Position
+from lib.prompts.conditions import SEPARATOR_TEXTS, Condition, Filler, Position
 
 # By tokenizer, then by text and length. A cut is the same for every problem, and takes
 # up to 20 ms if the tokenizer has thousands of added tokens, as Gemma's has. The keys
@@ -69,7 +69,7 @@ def joined_text(tokenizer, condition: Condition, filler: Filler) -> str:
     Raises InputError as `cut_to_tokens`.
     """
     text = filler.text(condition.inserted)
-    if condition.inserted in SEPARATORS:
+    if condition.inserted in SEPARATOR_TEXTS:
         return text
     joined = cut_to_tokens(tokenizer, text, filler.length)
     if len(text.split()) == 1:

@@ -19,8 +19,8 @@ can be drawn under both prompts, it is the difference of the counted pass rates.
 
 No estimate is refused here: whether log p is that of the draws, the caller has to read
 from the slope (`slope_values`). docs/weighted_pass_rates.md says how, what the estimate
-presupposes, and when not to use it. `lib.evaluation.weighted_pass_rates` does the same
-for tables of stored answers, with checks.
+presupposes, and when not to use it. `reproduction.evaluation.weighted_pass_rates` does
+the same for tables of stored answers, with checks.
 """
 
 import numpy as np

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from lib.claims.decision_rule import decide, p_value
 from lib.statistics.intervals import ENOUGH, interval
+from reproduction.claims.decision_rule import decide, p_value
 
 FOR = np.linspace(4, 6, 24)
 OPEN = np.linspace(-1, 1.2, 24)

@@ -6,12 +6,12 @@ import pandas as pd
 import pytest
 from evidence import answers, right
 
-from lib import paths
-from lib.claims import gather, judge, load_claims, verdict_table
-from lib.claims.judging import evidence_by_model
-from lib.claims.verdicts import read_verdicts
-from lib.figures.notebook_tables import looks_same
-from lib.profiles import load_profile
+from reproduction import paths
+from reproduction.claims import gather, judge, load_claims, verdict_table
+from reproduction.claims.judging import evidence_by_model
+from reproduction.claims.verdicts import read_verdicts
+from reproduction.figures.notebook_tables import looks_same
+from reproduction.profiles import load_profile
 
 
 def test_verdicts_on_the_families_are_the_stored_ones(tmp_path, monkeypatch):

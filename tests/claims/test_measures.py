@@ -8,8 +8,8 @@ import pytest
 from evidence import CLAIMS, answers, lambdas, right, scores, verdict_on
 from scipy import stats
 
-from lib.claims.claim import load_claims, values_of
 from lib.statistics.proportions import clopper_pearson
+from reproduction.claims.claim import load_claims, values_of
 
 IN_LAYER_2 = {"of": ["irregularity"], "less": {"layer": 1}, "each": "layer"}
 IN_LAYER_2 |= {"at": {"condition": "mless", "layer": [2]}}

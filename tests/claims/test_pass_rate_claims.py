@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from evidence import CLAIMS, verdict_on
 
-from lib.claims.judging import judge
-from lib.evaluation.weighted_pass_rates import checked_weighted_differences
+from reproduction.claims.judging import judge
+from reproduction.evaluation.weighted_pass_rates import checked_weighted_differences
 
 HALVES = ["none", "none", "mless", "mless"]
 CLAIM = "points-slashes"

@@ -2,7 +2,7 @@
 
 from hand_written import verdict
 
-from lib.claims import numbers_table
+from reproduction.claims import numbers_table
 
 FALL = {
     "id": "redistribution",

@@ -8,18 +8,18 @@ from evidence import CLAIMS, answers, lambdas, right, scores, verdict_on
 from hand_written import verdict
 from scipy import stats
 
-from lib import paths
-from lib.claims.judging import judge
-from lib.claims.verdicts import (
+from lib.statistics.intervals import ENOUGH
+from lib.statistics.proportions import tango_interval
+from reproduction import paths
+from reproduction.claims.judging import judge
+from reproduction.claims.verdicts import (
     read_verdicts,
     totals,
     verdict_table,
     verdicts_as_text,
     write_verdicts,
 )
-from lib.profiles import load_profile
-from lib.statistics.intervals import ENOUGH
-from lib.statistics.proportions import tango_interval
+from reproduction.profiles import load_profile
 
 NETWORKS = ("trained", "untrained 0", "untrained 1", "untrained 2", "uniform")
 

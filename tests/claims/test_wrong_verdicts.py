@@ -12,11 +12,11 @@ from itertools import product
 import numpy as np
 import pytest
 
-from lib.claims.answer_measures import MIN_SOLVED_AND_UNSOLVED
-from lib.claims.decision_rule import MAX_ERROR_RATE, decide
 from lib.prompts.problems import load_problems
 from lib.statistics.intervals import POINTS
 from lib.statistics.roc_auc import roc_values
+from reproduction.claims.answer_measures import MIN_SOLVED_AND_UNSOLVED
+from reproduction.claims.decision_rule import MAX_ERROR_RATE, decide
 
 PROBLEMS = 40
 SIMULATIONS = 200

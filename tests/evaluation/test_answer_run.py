@@ -10,17 +10,17 @@ import torch
 from pandas.testing import assert_frame_equal
 
 from lib import progress
-from lib.evaluation import answer_run as module
-from lib.evaluation import rows as choice
-from lib.evaluation.row_keys import recorded_arm
-from lib.evaluation.rows import FIELDS
 from lib.files.row_store import read_settings
 from lib.files.text_files import read
 from lib.generation.engine_interface import Completion, Sampling
 from lib.grading.worker_pool import grade
-from lib.profiles import Accuracy
 from lib.prompts.conditions import Filler
 from lib.prompts.problems import load_problems
+from reproduction.evaluation import answer_run as module
+from reproduction.evaluation import rows as choice
+from reproduction.evaluation.row_keys import recorded_arm
+from reproduction.evaluation.rows import FIELDS
+from reproduction.profiles import Accuracy
 
 SHORT = {"limit": 4, "format": "plain", "max_new_tokens": 6}
 

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 from hand_written import record, run, sampled
 
-from lib.evaluation import answer_tables
-from lib.evaluation.answer_tables import shown_columns, summarise
-from lib.evaluation.rows import frame
 from lib.statistics.proportions import clopper_pearson, mcnemar_exact, tango_interval
+from reproduction.evaluation import answer_tables
+from reproduction.evaluation.answer_tables import shown_columns, summarise
+from reproduction.evaluation.rows import frame
 
 
 def summary(records):

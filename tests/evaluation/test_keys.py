@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from lib import evaluation, paths
-from lib.evaluation.row_keys import arm_of, completions_wanted
-from lib.evaluation.score_run import score_key
-from lib.evaluation.scored_texts import texts_wanted
 from lib.files.text_files import read
 from lib.models.loading import Loaded, load_without_weights
 from lib.models.sources import resolve
-from lib.profiles import Likelihood, load_profile
 from lib.prompts.conditions import Filler, parse_condition
 from lib.prompts.problems import Problem, load_problems
+from reproduction import evaluation, paths
+from reproduction.evaluation.row_keys import arm_of, completions_wanted
+from reproduction.evaluation.score_run import score_key
+from reproduction.evaluation.scored_texts import texts_wanted
+from reproduction.profiles import Likelihood, load_profile
 
 DEMO = load_profile("demo")
 # Keys depend on the prompt, and problems of MATH-500 may not be in the repository.

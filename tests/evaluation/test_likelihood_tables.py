@@ -4,8 +4,8 @@ import evidence
 import pandas as pd
 import pytest
 
-from lib.evaluation import likelihood_tables
-from lib.evaluation.likelihood_tables import FIRST_LAYERS, OTHER_LAYERS
+from reproduction.evaluation import likelihood_tables
+from reproduction.evaluation.likelihood_tables import FIRST_LAYERS, OTHER_LAYERS
 
 
 def scores(nats, model="m"):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hand_written import run, sampled
 
-from lib.evaluation import answer_tables
-from lib.evaluation.rows import frame
+from reproduction.evaluation import answer_tables
+from reproduction.evaluation.rows import frame
 
 
 def test_pass_at_k_is_the_mean_over_all_choices_of_k_samples():

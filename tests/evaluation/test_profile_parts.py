@@ -7,22 +7,22 @@ import pytest
 import yaml
 from hand_written import keep, record
 
-from lib import evaluation, paths
-from lib.evaluation import answer_run, rows, scored_texts
-from lib.evaluation.profile_parts import RECORDED_SETTINGS, parts_of_profile
-from lib.evaluation.rows import shared_settings
 from lib.files.atomic import write_json
 from lib.files.row_store import ADVICE
 from lib.models.sources import resolve
-from lib.profiles import (
+from lib.prompts.conditions import Filler
+from lib.prompts.problems import MATH500_LIST, sample_ids
+from reproduction import evaluation, paths
+from reproduction.evaluation import answer_run, rows, scored_texts
+from reproduction.evaluation.profile_parts import RECORDED_SETTINGS, parts_of_profile
+from reproduction.evaluation.rows import shared_settings
+from reproduction.profiles import (
     Likelihood,
     PassRates,
     Profile,
     load_profile,
     profile_with_overrides,
 )
-from lib.prompts.conditions import Filler
-from lib.prompts.problems import MATH500_LIST, sample_ids
 
 DEMO = load_profile("demo")
 SPECS = ["gemma-3-270m", "demo"]

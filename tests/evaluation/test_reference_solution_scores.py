@@ -18,17 +18,17 @@ from tokenizers.processors import TemplateProcessing
 from lib import progress
 from lib.arm.redistribution import installed
 from lib.errors import InputError
-from lib.evaluation import score_run, scored_texts
-from lib.evaluation.score_run import SIZES, require_scorable, score_rows
-from lib.evaluation.scored_texts import BEFORE_ANSWER, texts_wanted
 from lib.files.text_files import read
 from lib.generation.engine_interface import processor_name
 from lib.models import available_memory
 from lib.models.loading import load
-from lib.profiles import Likelihood
 from lib.prompts.building import build_prompt
 from lib.prompts.conditions import Filler, parse_condition
 from lib.prompts.problems import Problem, sampling_order
+from reproduction.evaluation import score_run, scored_texts
+from reproduction.evaluation.score_run import SIZES, require_scorable, score_rows
+from reproduction.evaluation.scored_texts import BEFORE_ANSWER, texts_wanted
+from reproduction.profiles import Likelihood
 
 ARM = "arm:c=1.0"
 SOLUTIONS = ["It is $\\boxed{0}$.", "Adding gives $2$, so $\\boxed{2}$.", "$4$"]

@@ -3,7 +3,7 @@
 import pytest
 
 from lib.errors import InputError
-from lib.evaluation.rows import FIELDS, frame
+from reproduction.evaluation.rows import FIELDS, frame
 
 
 def test_a_frame_has_every_field_and_whether_an_answer_is_right():

@@ -13,19 +13,19 @@ from families import spread
 from hand_written import keep
 from transformers import LlamaForCausalLM
 
-from lib.__main__ import main
 from lib.errors import InputError
-from lib.evaluation.answer_run import evaluate
-from lib.evaluation.pass_rate_tables import pass_rate_table
-from lib.evaluation.rows import DRAW_SCORE_FIELDS
-from lib.evaluation.scored_texts import score_draws
 from lib.files.atomic import write_json
 from lib.files.text_files import read
 from lib.models.loading import load
-from lib.profiles import Accuracy, Likelihood
 from lib.prompts.building import build_prompt
 from lib.prompts.conditions import Filler
 from lib.prompts.problems import load_problems, sampling_order
+from reproduction.__main__ import main
+from reproduction.evaluation.answer_run import evaluate
+from reproduction.evaluation.pass_rate_tables import pass_rate_table
+from reproduction.evaluation.rows import DRAW_SCORE_FIELDS
+from reproduction.evaluation.scored_texts import score_draws
+from reproduction.profiles import Accuracy, Likelihood
 
 TEMPERATURE = 0.8
 SEED = 3

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from lib.errors import InputError
-from lib.evaluation.pass_rate_tables import pass_rate_table, slope_of_draws
-from lib.evaluation.weighted_pass_rates import (
+from reproduction.evaluation.pass_rate_tables import pass_rate_table, slope_of_draws
+from reproduction.evaluation.weighted_pass_rates import (
     checked_weighted_differences,
     is_mixed,
     observed_differences,

@@ -3,7 +3,7 @@
 import matplotlib.pyplot as plt
 import pytest
 
-from lib.figures import grid
+from reproduction.figures import grid
 
 
 @pytest.fixture(autouse=True)

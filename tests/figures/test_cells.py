@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from artists import table, texts
 
-from lib import figures, paths
+from reproduction import figures, paths
 
 # Names that earlier cells of the notebook define.
 DEFINED = {"figures": figures, "plt": plt, "fill": fill}

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from artists import table, texts
 
-from lib.figures.drawings import (
+from reproduction.figures.drawings import (
     interval_lines,
     interval_rows,
     original_curves,
@@ -15,7 +15,7 @@ from lib.figures.drawings import (
     token_curves,
     with_counts,
 )
-from lib.figures.saved_figures import (
+from reproduction.figures.saved_figures import (
     COLOURS,
     CONDITION_LOOKS,
     MARKERS,

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from artists import table
 
-from lib.figures.notebook_tables import (
+from reproduction.figures.notebook_tables import (
     in_words,
     intervals_of,
     quoted,

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from artists import texts
 
-from lib.figures import saved_figures
-from lib.figures.saved_figures import grid
 from lib.files.atomic import write_atomically
+from reproduction.figures import saved_figures
+from reproduction.figures.saved_figures import grid
 
 CURVE = pd.DataFrame({"token": [1, 2, 3], "weight": [1 / 3, 0.25, float("nan")]})
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from artists import texts
 
-from lib.figures.single_prompt_figure import close_up, coloured
+from reproduction.figures.single_prompt_figure import close_up, coloured
 
 FILLER = slice(2, 4)
 AFTER = np.array([0.3, 0.2, 0.1, 0.1, 0.4, np.nan])

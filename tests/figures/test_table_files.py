@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 from artists import table
 
-from lib.figures.notebook_tables import csv_of, looks_same, shows_same
+from reproduction.figures.notebook_tables import csv_of, looks_same, shows_same
 
 TABLE = table("""model,value,n,p_holm
 a,0.5,1,0.2

@@ -8,9 +8,9 @@ import pytest
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from lib.errors import InputError
-from lib.evaluation.answer_run import ELICITATION
 from lib.generation.engine_interface import Request, Sampling, engine_class
 from lib.grading import grade
+from reproduction.evaluation.answer_run import ELICITATION
 
 WIDTH = 64
 CONTEXT = 64

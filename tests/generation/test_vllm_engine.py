@@ -15,10 +15,10 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from lib.arm.settings import Arm
-from lib.evaluation.answer_run import ELICITATION
 from lib.generation.engine_interface import Request, Sampling, engine_class
 from lib.prompts.building import build_prompt
 from lib.prompts.problems import load_problems
+from reproduction.evaluation.answer_run import ELICITATION
 
 installed = pytest.mark.skipif(
     importlib.util.find_spec("vllm") is None,

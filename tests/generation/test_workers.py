@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from lib import paths
-from lib.__main__ import main
+from reproduction.__main__ import main
 
 pytestmark = [
     pytest.mark.ray,

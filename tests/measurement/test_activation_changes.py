@@ -15,16 +15,16 @@ from lib import progress
 from lib.arm.mlp_activations import BIN_EDGES, gini, histogram
 from lib.arm.settings import Arm
 from lib.errors import InputError
-from lib.measurement import activation_changes
-from lib.measurement.activation_changes import (
+from lib.models.loading import load
+from lib.prompts.building import build_prompt
+from lib.prompts.problems import load_problems
+from reproduction.measurement import activation_changes
+from reproduction.measurement.activation_changes import (
     TOKEN_CLASSES,
     measure_activations,
     token_classes,
 )
-from lib.measurement.attention_changes import prompts_of
-from lib.models.loading import load
-from lib.prompts.building import build_prompt
-from lib.prompts.problems import load_problems
+from reproduction.measurement.attention_changes import prompts_of
 
 PROBLEMS = load_problems("embedded", limit=4)
 FIRST, _, THIRD, _ = PROBLEMS

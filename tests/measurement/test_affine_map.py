@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from eager import matrices, values_of
 
-from lib.measurement.affine_map import measure_affine
-from lib.measurement.attention_changes import prompts_of
 from lib.models.loading import load
 from lib.prompts.problems import load_problems
+from reproduction.measurement.affine_map import measure_affine
+from reproduction.measurement.attention_changes import prompts_of
 
 (PROBLEM,) = load_problems("embedded", limit=1)
 

@@ -7,11 +7,15 @@ import xarray as xr
 from eager import matrices, received, values_of
 
 from lib.errors import InputError
-from lib.measurement.attention_changes import SPANS, measure_attention, prompts_of
 from lib.models.loading import load
 from lib.prompts.building import build_prompt
 from lib.prompts.conditions import Condition
 from lib.prompts.problems import load_problems
+from reproduction.measurement.attention_changes import (
+    SPANS,
+    measure_attention,
+    prompts_of,
+)
 
 PROBLEMS = load_problems("embedded", limit=4)
 

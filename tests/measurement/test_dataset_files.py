@@ -13,14 +13,14 @@ import pytest
 import xarray as xr
 from transformers import LlamaForCausalLM
 
-from lib import paths
 from lib.arm.settings import Arm
 from lib.files.text_files import read
-from lib.measurement import dataset, measurement_run, networks
-from lib.measurement.dataset import STEPS_FILE, merged, save_measured
-from lib.measurement.measurement_run import Measurements, measure
-from lib.profiles import load_profile, profile_with_overrides
 from lib.prompts.problems import load_problems, sample_ids
+from reproduction import paths
+from reproduction.measurement import dataset, measurement_run, networks
+from reproduction.measurement.dataset import STEPS_FILE, merged, save_measured
+from reproduction.measurement.measurement_run import Measurements, measure
+from reproduction.profiles import load_profile, profile_with_overrides
 
 NAME = "tiny-llama"
 
@@ -260,7 +260,9 @@ def test_the_repositorys_measurements_are_used_if_results_has_none(
 def test_a_smaller_run_is_selected_from_the_repositorys_measurements(
     whole, kept, profile, monkeypatch
 ):
-    monkeypatch.setattr("lib.profiles.profile.load_profile", lambda name: profile)
+    monkeypatch.setattr(
+        "reproduction.profiles.profile.load_profile", lambda name: profile
+    )
     smaller = changed(profile, limit=1)
     smaller = smaller.model_copy(update={"part_of": "mine", "name": "less"})
     assert smaller.all_shipped
@@ -304,9 +306,9 @@ def test_another_example_does_not_measure_the_attention_again(profile, steps, re
 def test_stored_results_load_without_torch_and_transformers():
     code = """if True:
         import sys
-        import lib.measurement.head_curves, lib.reproduce
-        from lib.claims.judging import gather
-        from lib.profiles import load_profile
+        import reproduction.measurement.head_curves, reproduction.run
+        from reproduction.claims.judging import gather
+        from reproduction.profiles import load_profile
         assert gather(load_profile("families"))
         assert not {"torch", "transformers"} & set(sys.modules)
     """

@@ -5,8 +5,8 @@ import pytest
 from evidence import dataset
 
 from lib.errors import InputError
-from lib.measurement.head_curves import received_by_token
-from lib.profiles import Panel, load_profile
+from reproduction.measurement.head_curves import received_by_token
+from reproduction.profiles import Panel, load_profile
 
 CONDITIONS = ["none", "mless"]
 LABELS = {"condition": CONDITIONS, "layer": [1, 2], "token": range(6)}

@@ -18,13 +18,13 @@ from IPython.display import Image
 from jupyter_client.manager import run_kernel
 
 from lib.errors import InputError
-from lib.measurement import interactive_prompt
-from lib.measurement.attention_changes import measure_attention, prompts_of
-from lib.measurement.single_prompt import received_by
 from lib.models.loading import load
 from lib.prompts.building import build_prompt
 from lib.prompts.conditions import Filler
 from lib.prompts.problems import Problem
+from reproduction.measurement import interactive_prompt
+from reproduction.measurement.attention_changes import measure_attention, prompts_of
+from reproduction.measurement.single_prompt import received_by
 
 PROBLEM = "A bag holds $3$ red balls. How many balls does it hold?"
 

@@ -7,9 +7,10 @@ import pytest
 import xarray as xr
 from evidence import close, dataset
 
-from lib.measurement.attention_changes import QUERIES, SPANS
-from lib.measurement.dataset import UNIFORM, UNTRAINED
-from lib.measurement.network_tables import (
+from lib.statistics.intervals import interval
+from reproduction.measurement.attention_changes import QUERIES, SPANS
+from reproduction.measurement.dataset import UNIFORM, UNTRAINED
+from reproduction.measurement.network_tables import (
     affine_table,
     changes_table,
     classes_table,
@@ -24,7 +25,6 @@ from lib.measurement.network_tables import (
     spans_table,
     variation_table,
 )
-from lib.statistics.intervals import interval
 
 NAN = float("nan")
 LABELS = {

@@ -6,20 +6,20 @@ import weakref
 import numpy as np
 import pytest
 
-from lib import paths
 from lib.arm.settings import Arm
 from lib.attention.received import observe, observe_uniform
-from lib.measurement import networks
-from lib.measurement.activation_changes import measure_activations
-from lib.measurement.affine_map import measure_affine
-from lib.measurement.attention_changes import measure_attention, prompts_of
-from lib.measurement.dataset import INSERTIONS
-from lib.measurement.measurement_run import measure
-from lib.measurement.single_prompt import received_by
 from lib.models.loading import load
-from lib.profiles import profile_with_overrides
 from lib.prompts.conditions import Filler
 from lib.prompts.problems import load_problems, stratified_sample
+from reproduction import paths
+from reproduction.measurement import networks
+from reproduction.measurement.activation_changes import measure_activations
+from reproduction.measurement.affine_map import measure_affine
+from reproduction.measurement.attention_changes import measure_attention, prompts_of
+from reproduction.measurement.dataset import INSERTIONS
+from reproduction.measurement.measurement_run import measure
+from reproduction.measurement.single_prompt import received_by
+from reproduction.profiles import profile_with_overrides
 
 SEED = 2
 LIMIT = 6

@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 
-from lib.measurement.single_prompt import comparable_parts
 from lib.prompts import build_prompt
+from reproduction.measurement.single_prompt import comparable_parts
 
 PARTS = ("instruction", "problem", "merged")
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lib.prompts import CONDITIONS, build_prompt
-from lib.prompts.conditions import RANDOM_SENTENCE, SEPARATORS
+from lib.prompts.conditions import RANDOM_SENTENCE, SEPARATOR_TEXTS
 
 INSTRUCTION = "Please reason step by step and put your final answer within \\boxed{{}}."
 PROBLEM = "A bag holds $3$ red and $4$ blue balls. How many balls does it hold?"
@@ -76,7 +76,12 @@ def test_without_insertion_no_token_is_merged(demo):
     assert len(prompt.original) == len(prompt)
 
 
-CONDITIONS_OF_AUTHORS = [*CONDITIONS, *SEPARATORS, "mless-spaced", "mless:5@before"]
+CONDITIONS_OF_AUTHORS = [
+    *CONDITIONS,
+    *SEPARATOR_TEXTS,
+    "mless-spaced",
+    "mless:5@before",
+]
 
 
 @settings(max_examples=60, deadline=None)

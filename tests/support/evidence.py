@@ -8,10 +8,10 @@ import pytest
 import xarray as xr
 from hand_written import sampled
 
-from lib.claims.claim import load_claims
-from lib.claims.judging import judge
-from lib.evaluation.rows import frame
-from lib.measurement.dataset import DIMENSIONS
+from reproduction.claims.claim import load_claims
+from reproduction.claims.judging import judge
+from reproduction.evaluation.rows import frame
+from reproduction.measurement.dataset import DIMENSIONS
 
 CLAIMS = {claim.id: claim for claim in load_claims()}
 TEMPLATES = 25

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from lib.claims.verdicts import Verdict
+from reproduction.claims.verdicts import Verdict
 
 
 def record(condition, problem, correct, sample=0, **others):

@@ -1,0 +1,228 @@
+"""Compute the measures of claims on answers and likelihoods, one value per problem.
+
+Each public function that returns an array is a `measure` of data/claims.yaml. Its first
+parameters name the tables that it receives: `answers`, a row per completion; `scores`
+and `ablations`, a row per log-likelihood; `draws`, a row per sampled answer with its
+log-likelihood under each condition. All are the rows of one model. A measure returns an
+array (network, component, problem) for the trained network alone, with the kind of its
+values (`lib.statistics.intervals`) as the attribute `kind`, or raises Untestable with
+the reason. A component is a part of the claim, such as a pair of conditions.
+
+Most measures make a table with a row per problem and a column per condition, and return
+the differences between pairs of its columns (treatment, reference).
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
+
+import pandas as pd
+import xarray as xr
+
+from lib.errors import InputError
+from lib.statistics.intervals import POINTS
+from lib.statistics.roc_auc import roc_values
+from reproduction.claims.decision_rule import Untestable
+from reproduction.evaluation.answer_tables import (
+    accuracy_by_problem,
+    answer_groups,
+    distinct_2_by_problem,
+    pass_at_k,
+    right_by_sample,
+)
+from reproduction.evaluation.weighted_pass_rates import checked_weighted_differences
+
+# The positive control: an effect on log-likelihood is also reported in % of the gain by
+# a worked example in the prompt.
+POSITIVE_CONTROL = ("example", "none")
+# Minimum number of solved problems, and of unsolved ones: with fewer, the area under
+# the ROC curve is too uncertain for a verdict.
+MIN_SOLVED_AND_UNSOLVED = 5
+Pairs = Sequence[tuple[str, str]]  # of conditions: treatment, reference
+
+
+def accuracy_unaided(answers: pd.DataFrame, part: str, condition: str) -> xr.DataArray:
+    """Return the accuracy under a condition, in %, for plain prompts without
+    elicitation.
+
+    Raises Untestable for other answers, because a chat template or an elicitation
+    follows the insertion and helps the model to answer.
+    """
+    accuracy = _by_condition(answers, part, accuracy_by_problem)
+    _require_conditions(accuracy, [condition])
+    if not answers.plain.all():
+        raise Untestable(
+            "the prompt is a chat, or the answer is elicited after the insertion"
+        )
+    return _values(accuracy[[condition]], "share")
+
+
+def accuracy_differences(
+    answers: pd.DataFrame, part: str, pairs: Pairs
+) -> xr.DataArray:
+    """Return differences in accuracy, in points. An answer cut off by the token limit
+    is graded like any other, so it is wrong unless it has a box already or one is
+    elicited.
+    """
+    accuracy = _by_condition(answers, part, accuracy_by_problem)
+    return _differences(accuracy, pairs, "difference")
+
+
+def largest_gain(answers: pd.DataFrame, part: str) -> xr.DataArray:
+    """Return the accuracy under each condition minus that under `none`, in points.
+
+    The claim is about the largest gain; the kind "largest" corrects its interval for
+    the selection of the best condition.
+    """
+    accuracy = _by_condition(answers, part, accuracy_by_problem).dropna()
+    _require_conditions(accuracy, ["none"])
+    if accuracy.shape[1] < 3:
+        raise Untestable(
+            f"the profile compares fewer than two conditions with none ({part})"
+        )
+    gains = accuracy.drop(columns="none").sub(accuracy["none"], axis=0)
+    return _values(gains, "largest")
+
+
+def sampling_differences(
+    answers: pd.DataFrame, condition: str, k: int, distinct: bool
+) -> xr.DataArray:
+    """Return pass@k under a condition minus that under `none`, in points, from the part
+    sampling.
+
+    distinct: whether the share of distinct 2-grams in a problem's samples, in points,
+    is a second component.
+    """
+    statistics = {f"pass@{k}": _passed(k)}
+    if distinct:
+        statistics["distinct 2-grams"] = distinct_2_by_problem
+    differences = {}
+    for name, statistic in statistics.items():
+        points = POINTS * _by_condition(answers, "sampling", statistic)
+        _require_conditions(points, [condition, "none"])
+        differences[name] = points[condition] - points["none"]
+    return _values(differences, "difference")
+
+
+def _passed(k: int) -> Callable[[pd.DataFrame], pd.Series]:
+    """Return the function that computes pass@k by problem from the answers under one
+    condition; it raises Untestable if a problem has fewer than k samples.
+    """
+
+    def passed(group: pd.DataFrame) -> pd.Series:
+        samples = right_by_sample(group)
+        fewest = samples.count(axis=1).min()
+        if fewest < k:
+            raise Untestable(
+                f"pass@{k} needs {k} samples of each problem, and {fewest} were taken"
+            )
+        return pd.Series(pass_at_k(samples, k), samples.index)
+
+    return passed
+
+
+def likelihood_differences(
+    scores: pd.DataFrame, target: str, pairs: Pairs
+) -> xr.DataArray:
+    """Return differences in log-likelihood, in nats per problem.
+
+    target: the scored text, solution or answer.
+    """
+    rows = scores[scores.target == target]
+    return _differences(_scored(rows, rows.nats), pairs, "mean")
+
+
+def ablation_differences(ablations: pd.DataFrame, pairs: Pairs) -> xr.DataArray:
+    """Return differences in the log-likelihood of the reference solution, in nats per
+    problem.
+    """
+    return _differences(_scored(ablations, ablations.nats), pairs, "mean")
+
+
+def solved_likelier(scores: pd.DataFrame, answers: pd.DataFrame) -> xr.DataArray:
+    """Return values whose mean is the share, in %, of pairs of a solved and an unsolved
+    problem in which the solved one has the more likely reference solution.
+
+    This share is the area under the ROC curve for predicting whether a problem is
+    solved from the log-likelihood of its solution per token, both under `none`. Only
+    answers of the main part are used, because those of other parts may be without
+    reasoning.
+    """
+    rows = scores[(scores.target == "solution") & (scores.condition == "none")]
+    answered = answers[(answers.part == "main") & (answers.condition == "none")]
+    if rows.empty or answered.empty:
+        raise Untestable("the profile has no problem that is scored and answered")
+    solutions = rows.set_index("problem_id")[["nats", "tokens"]].astype(float)
+    both = solutions.join(accuracy_by_problem(answered).rename("right"), how="inner")
+    is_solved = both.right.to_numpy() > POINTS / 2
+    if min(is_solved.sum(), (~is_solved).sum()) < MIN_SOLVED_AND_UNSOLVED:
+        raise Untestable(
+            f"{is_solved.sum()} of {len(is_solved)} problems are solved: an area needs"
+            f" {MIN_SOLVED_AND_UNSOLVED} that are and as many that are not"
+        )
+    per_token = both.nats / both.tokens
+    order = POINTS * roc_values(per_token.to_numpy(), is_solved)
+    columns = {"solved and unsolved": pd.Series(order, both.index)}
+    return _values(columns, "share")
+
+
+def pass_rates(draws: pd.DataFrame, treatment: str, reference: str) -> xr.DataArray:
+    """Return the importance-weighted difference in pass rate, treatment minus
+    reference, in points per problem.
+
+    Raises Untestable for the same reasons as `checked_weighted_differences`.
+    """
+    unscored = [name for name in (treatment, reference) if name not in draws]
+    if unscored:
+        raise Untestable(f"no sampled answer is scored under {', '.join(unscored)}")
+    try:
+        points = checked_weighted_differences(draws, treatment, reference)
+    except InputError as error:
+        raise Untestable(str(error)) from error
+    return _values({f"{treatment} - {reference}": points}, "mean")
+
+
+def _by_condition(
+    answers: pd.DataFrame,
+    part: str,
+    statistic: Callable[[pd.DataFrame], pd.Series],
+) -> pd.DataFrame:
+    """Return a statistic of the answers of a part, in a table with a row per problem
+    and a column per condition.
+
+    statistic: returns a value per problem, given the answers under one condition.
+    """
+    groups = answer_groups(answers[answers.part == part])
+    return pd.DataFrame({name: statistic(rows) for (_, name), rows in groups.items()})
+
+
+def _scored(rows: pd.DataFrame, values: pd.Series) -> pd.DataFrame:
+    """Return values, one for each row of scores, in a table with a row per problem and
+    a column per condition.
+    """
+    table = rows[["problem_id", "condition"]].assign(value=values.astype(float))
+    return table.pivot(index="problem_id", columns="condition", values="value")
+
+
+def _require_conditions(table: pd.DataFrame, names: Iterable[str]) -> None:
+    """Raise Untestable if a condition has no column."""
+    missing = [name for name in dict.fromkeys(names) if name not in table]
+    if missing:
+        raise Untestable(f"the profile has nothing under {', '.join(missing)}")
+
+
+def _differences(table: pd.DataFrame, pairs: Pairs, kind: str) -> xr.DataArray:
+    """Return the first column of each pair minus the second."""
+    _require_conditions(table, chain.from_iterable(pairs))
+    return _values({f"{a} - {b}": table[a] - table[b] for a, b in pairs}, kind)
+
+
+def _values(columns: Mapping[str, pd.Series] | pd.DataFrame, kind: str) -> xr.DataArray:
+    """Return columns of values by problem as an array (network, component, problem),
+    NaN for a problem without a value.
+
+    kind: of the values, as in `lib.statistics.intervals`.
+    """
+    table = pd.DataFrame(columns)
+    table = table.rename_axis(index="problem", columns="component")
+    values = xr.DataArray(table).expand_dims(network=["trained"])
+    return values.assign_attrs(kind=kind)

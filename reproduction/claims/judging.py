@@ -1,0 +1,240 @@
+"""Collect the evidence about each model, and judge every claim of the paper by it.
+
+evidence = gather(profile)  # by model, the tables `measured`, `answers`, ...
+verdicts = judge(load_claims(), evidence)  # a Verdict per claim and model
+"""
+
+import contextlib
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from statistics import median
+from typing import Any, NamedTuple
+
+import pandas as pd
+import xarray as xr
+
+from lib.statistics.intervals import (
+    ALPHA,
+    POINTS,
+    Interval,
+    holm,
+    interval,
+    ratio_of_means,
+)
+from reproduction.claims.answer_measures import POSITIVE_CONTROL, likelihood_differences
+from reproduction.claims.claim import Claim, values_of
+from reproduction.claims.decision_rule import (
+    Decision,
+    Parts,
+    Untestable,
+    decide,
+    p_value,
+    parts_of,
+)
+from reproduction.claims.verdicts import Control, Estimate, Verdict
+from reproduction.evaluation.profile_parts import answers, draws, scores
+from reproduction.measurement.dataset import TRAINED, UNIFORM, UNTRAINED
+from reproduction.measurement.measurement_run import measure
+from reproduction.profiles import VARIATIONS, Profile
+
+
+def gather(profile: Profile) -> dict[str, dict[str, Any]]:
+    """Return the evidence of a profile by model, as `evidence_by_model`; what is not
+    stored is computed now.
+
+    The models whose attention is measured come first.
+    """
+    answered = [answers(profile, part) for part in ("main", *VARIATIONS)]
+    measured = measure(profile, "attention", "activations", "controls")
+    tables = {
+        "scores": scores(profile),
+        "ablations": scores(profile, "ablations"),
+        "draws": draws(profile),
+    }
+    return evidence_by_model(profile, measured, answered, tables)
+
+
+def evidence_by_model(
+    profile: Profile,
+    measured: Mapping[str, xr.Dataset],
+    answers: Sequence[pd.DataFrame],
+    tables: Mapping[str, pd.DataFrame | None] | None = None,
+) -> dict[str, dict[str, Any]]:
+    """Return the evidence about each model: by name, its Dataset `measured`, its
+    `answers`, and its rows of the other tables (scores, ablations, draws).
+
+    answers: a table per part. The column `plain` is added to them: whether prompts are
+    plain and answers are not elicited.
+    """
+    is_plain = profile.accuracy.format == "plain" and not profile.accuracy.elicit
+    all_answers = pd.concat(answers, ignore_index=True).assign(plain=is_plain)
+    evidence: dict[str, dict[str, Any]] = defaultdict(dict)
+    for model, dataset in measured.items():
+        evidence[model]["measured"] = dataset
+    for kind, table in {"answers": all_answers, **(tables or {})}.items():
+        if table is not None:
+            for model, rows in table.groupby("model", sort=False):
+                evidence[str(model)][kind] = rows
+    return dict(evidence)
+
+
+class Network(NamedTuple):
+    """The verdict on a claim in a control network, which is not the trained model."""
+
+    verdict: str
+    interval: Interval  # of the part that decides the claim in the trained network
+
+
+def judge(
+    claims: Sequence[Claim], evidence: Mapping[str, Mapping[str, Any]]
+) -> list[Verdict]:
+    """Return a verdict for each claim and each model that can test it, with p-values
+    corrected for all of these verdicts (Holm).
+
+    A claim that no model can test has one verdict, on the first model that has the
+    tables of its measure, or else on the first model.
+    """
+    verdicts = []
+    for claim in claims:
+        models = [name for name in evidence if not claim.lacking(evidence[name])]
+        models = models or list(evidence)[:1]
+        judged = [judge_one(claim, model, evidence[model]) for model in models]
+        verdicts += [verdict for verdict in judged if verdict.n] or judged[:1]
+
+    tested = [verdict for verdict in verdicts if verdict.n]
+    corrected = holm([verdict.p for verdict in tested])
+    for verdict, p in zip(tested, corrected, strict=True):
+        verdict.p_holm = float(p)
+        verdict.survives = verdict.verdict != "undecided" and bool(p <= ALPHA)
+    return verdicts
+
+
+def judge_one(claim: Claim, model: str, evidence: Mapping[str, Any]) -> Verdict:
+    """Return the verdict on a claim for one model, with n = 0 and the reason if the
+    evidence cannot test it. `judge` adds the corrected p-value.
+    """
+    untested = Verdict(
+        id=claim.id,
+        claim=claim.claim,
+        reading=claim.reading,
+        source=claim.source,
+        model=model,
+        unit=claim.unit,
+        range=claim.range,
+        written=claim.written_for(model),
+    )
+    try:
+        values = values_of(claim, evidence)
+        parts = parts_of(values.sel(network=TRAINED))
+    except Untestable as reason:
+        return replace(untested, reason=str(reason))
+
+    decision = decide(parts, *claim.bounds)
+    estimate = estimate_of(decision.interval)
+    untrained = _control_networks(claim, values, decision.part, UNTRAINED)
+    uniform = _control_networks(claim, values, decision.part, [UNIFORM])
+    return replace(
+        untested,
+        verdict=decision.verdict,
+        p=p_value(parts, *claim.bounds),
+        part=decision.part,
+        effect=estimate.effect,
+        low=estimate.low,
+        high=estimate.high,
+        n=estimate.n,
+        parts=len(parts),
+        holds=tuple(decision.holds),
+        refuted=tuple(decision.refuted),
+        of_example=_share_of_example(claim, evidence, parts),
+        control=_control(untrained),
+        uniform=_control(uniform),
+        specific=_is_specific(claim, decision, untrained),
+    )
+
+
+def estimate_of(result: Interval) -> Estimate:
+    """Return an Interval as an Estimate, which can be stored and formatted."""
+    bounds = float(result.low), float(result.high)
+    return Estimate(float(result.estimate), *bounds, result.n)
+
+
+def _share_of_example(
+    claim: Claim, evidence: Mapping[str, Any], parts: Parts
+) -> Estimate | None:
+    """Return a change of log-likelihood in % of the gain by a worked example in the
+    prompt (the positive control) with the same model.
+
+    Both are taken on the problems that have both, and the interval includes the errors
+    of both. None for claims on something else than a single change of log-likelihood,
+    without a problem that has both, and if the interval of the example's gain includes
+    0, so that it sets no scale.
+    """
+    pairs = claim.arguments.get("pairs", [])
+    is_one_change = claim.measure == "likelihood_differences" and len(pairs) == 1
+    if not is_one_change or tuple(pairs[0]) == POSITIVE_CONTROL:
+        return None
+    try:
+        target = claim.arguments["target"]
+        gains = likelihood_differences(evidence["scores"], target, [POSITIVE_CONTROL])
+    except Untestable:
+        return None
+    ((change, problems, _),) = parts.values()
+    both = pd.DataFrame({"change": change}, index=problems)
+    both["gain"] = gains.isel(network=0, component=0).to_series()
+    both = both.dropna()
+    if both.empty or not interval(both["gain"], both.index).low > 0:
+        return None
+    share = ratio_of_means(POINTS * both["change"], both["gain"], both.index)
+    return estimate_of(share)
+
+
+def _is_specific(
+    claim: Claim, decision: Decision, untrained: Sequence[Network]
+) -> bool | None:
+    """Return whether any untrained network gets another verdict than the trained one,
+    or the same verdict with an estimate on another side of the range.
+
+    None if there is no untrained network, or the verdict is undecided.
+    """
+    if not untrained or decision.verdict == "undecided":
+        return None
+    estimates = [decision.interval.estimate]
+    estimates += [network.interval.estimate for network in untrained]
+    sides = {tuple(value > bound for bound in claim.bounds) for value in estimates}
+    verdicts = {decision.verdict, *(network.verdict for network in untrained)}
+    return len(sides) > 1 or len(verdicts) > 1
+
+
+def _control_networks(
+    claim: Claim, values: xr.DataArray, part: str, names: Sequence[str]
+) -> list[Network]:
+    """Return the verdict on a claim in each of the networks with these names.
+
+    part: label of the part whose interval is returned. A network whose values cannot
+    test the claim is left out: uniform attention has no values and no activations.
+    """
+    networks = []
+    for name in values.network.values:
+        if name in names:
+            of_network = values.sel(network=name, drop=True)
+            with contextlib.suppress(Untestable):
+                parts = parts_of(of_network)
+                verdict = decide(parts, *claim.bounds).verdict
+                networks.append(Network(verdict, interval(*parts[part])))
+    return networks
+
+
+def _control(networks: Sequence[Network]) -> Control | None:
+    """Combine networks of one kind into a control, without averaging; None if there are
+    none.
+    """
+    if not networks:
+        return None
+    verdicts = {network.verdict for network in networks}
+    middle = median(float(network.interval.estimate) for network in networks)
+    low = min(network.interval.low for network in networks)
+    high = max(network.interval.high for network in networks)
+    n = min(network.interval.n for network in networks)
+    verdict = verdicts.pop() if len(verdicts) == 1 else "mixed"
+    return Control(middle, low, high, n, verdict)

@@ -1,0 +1,389 @@
+"""Tabulate answers: accuracy in %, the effect of each condition in percentage points,
+graders, token limits, and pass@k and diversity of several samples.
+
+`answers` is the table of one part (`reproduction.evaluation.answers`), with a row per
+completion and the column `right`. An effect is the difference to the condition `none`
+on the same problems. All intervals are 95 % confidence intervals over problems
+(`lib.statistics`).
+"""
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from scipy import special
+
+from lib.files.text_files import read_yaml
+from lib.paths import DATA
+from lib.statistics.intervals import POINTS, Interval, holm, interval, smallest_level
+
+GRADERS = {
+    "correct": "this project's grader",
+    "worked_out": "this project's, worked out only",
+    "correct_exact": "exact match after normalisation",
+    "correct_authors_on_completion": "authors' rule, completion only",
+    "correct_authors": "authors' rule as published, with our prompt",
+}
+GROUP_COLUMNS = ["model", "condition"]
+PAPER = DATA / "paper.yaml"  # the paper's numbers
+ACCURACY_INTERVAL = ["accuracy", "low", "high"]
+RATE_COLUMNS = [  # shares of a group's answers, in %
+    "no_box",  # without a boxed answer, or with an empty box
+    "truncated",  # cut off by the token limit
+    "run_on",  # followed by another problem
+    "ungraded",  # counted as wrong, because the grader failed or could not read them
+    "unreadable_gold",  # counted as wrong, because the gold answer cannot be read
+    "restated",  # correct, but with an operation left to carry out, as in 3 + 4
+]
+EFFECT_INTERVAL = ["effect", "effect_low", "effect_high"]
+# only_none, only_this: samples that are right only under none, or only under the row's
+# condition.
+EFFECT_COLUMNS = [*EFFECT_INTERVAL, "p_value", "only_none", "only_this"]
+PAIRED_COLUMNS = [*EFFECT_COLUMNS, "p_holm"]
+LENGTH_INTERVAL = ["tokens", "tokens_low", "tokens_high"]
+SHOWN_COLUMNS = [  # printed by commands
+    *GROUP_COLUMNS,
+    "n",
+    *ACCURACY_INTERVAL,
+    *RATE_COLUMNS,
+    *EFFECT_INTERVAL,
+    "p_value",
+]
+
+
+def shown_columns(table: pd.DataFrame) -> list[str]:
+    """Return the columns of `summarise` that a command prints, without rates that are 0
+    in every row.
+    """
+    always = set(SHOWN_COLUMNS) - set(RATE_COLUMNS)
+    return [name for name in SHOWN_COLUMNS if name in always or table[name].any()]
+
+
+def answer_groups(
+    answers: pd.DataFrame,
+) -> dict[tuple[str, str], pd.DataFrame]:
+    """Return the answers by (model, condition), in order of appearance, but with `none`
+    first for each model.
+    """
+    by_condition: dict[Any, pd.DataFrame] = {}
+    for model, of_model in answers.groupby("model", sort=False):
+        ordered = of_model.sort_values(
+            "condition", key=lambda names: names != "none", kind="stable"
+        )
+        for condition, group in ordered.groupby("condition", sort=False):
+            by_condition[model, condition] = group
+    return by_condition
+
+
+def right_by_sample(group: pd.DataFrame, by: str = "right") -> pd.DataFrame:
+    """Return a table (problem, sample) of 1 for a right and 0 for a wrong answer; NaN
+    for a missing sample.
+
+    group: the answers of one model and condition. by: the column that says whether an
+    answer is right.
+    """
+    # Two models with the same name may have answered the same problems.
+    first = group.drop_duplicates(["problem_id", "sample"])
+    table = first.pivot(index="problem_id", columns="sample", values=by)
+    in_order = table.loc[group["problem_id"].unique()]
+    return in_order.astype(float)
+
+
+def accuracy_by_problem(group: pd.DataFrame) -> pd.Series:
+    """Return the share of each problem's samples that are right, in %.
+
+    group: the answers of one model and condition.
+    """
+    return POINTS * right_by_sample(group).mean(axis=1)
+
+
+def rows_of_groups(
+    answers: pd.DataFrame,
+) -> Iterator[tuple[dict[str, Any], pd.DataFrame, pd.DataFrame]]:
+    """Yield, for each model and condition, the first fields of a table's row (model,
+    condition, n problems, samples), the answers, and their `right_by_sample`.
+    """
+    for (model, condition), group in answer_groups(answers).items():
+        values = right_by_sample(group)
+        n, samples = values.shape
+        row = {"model": model, "condition": condition, "n": n, "samples": samples}
+        yield row, group, values
+
+
+def mean_and_bounds(
+    names: Sequence[str], by_problem: pd.Series, kind: str = "share"
+) -> dict[str, float]:
+    """Return the mean of values by problem, and the bounds of its interval, as a dict
+    with these three names.
+
+    kind: of the values, as in `lib.statistics.intervals`.
+    """
+    mean = interval(by_problem, by_problem.index, kind)
+    return dict(zip(names, (mean.estimate, mean.low, mean.high), strict=True))
+
+
+def summarise(answers: pd.DataFrame) -> pd.DataFrame:
+    """Return the accuracy under each condition, and its effect compared with `none`.
+
+    A row per model and condition has n (problems), samples (per problem), the accuracy
+    with its interval, RATE_COLUMNS and PAIRED_COLUMNS. `p_value` is the smallest level
+    at which the effect's interval excludes 0, and `p_holm` corrects it for all rows.
+    PAIRED_COLUMNS are NaN for `none`, and if no problem was also answered under `none`.
+    """
+    rows = []
+    of_none = {}
+    for row, group, values in rows_of_groups(answers):
+        by_problem = POINTS * values.mean(axis=1)
+        row |= mean_and_bounds(ACCURACY_INTERVAL, by_problem)
+        row |= _rates(group)
+        if row["condition"] == "none":
+            of_none[row["model"]] = values
+        elif row["model"] in of_none:
+            row |= _paired(of_none[row["model"]], values)
+        rows.append(row)
+    columns = [
+        *GROUP_COLUMNS,
+        "n",
+        "samples",
+        *ACCURACY_INTERVAL,
+        *RATE_COLUMNS,
+        *PAIRED_COLUMNS,
+    ]
+    table = pd.DataFrame(rows, columns=columns)
+    tested = table["p_value"].dropna()
+    corrected = pd.Series(holm(tested), tested.index)
+    return table.assign(p_holm=corrected)
+
+
+def _rates(group: pd.DataFrame) -> dict[str, float]:
+    """Return RATE_COLUMNS for the answers of one model and condition."""
+    method = group["method"]
+    has_no_box = method.isin(("no-box", "empty-box"))
+    was_cut = group["finish_reason"] != "stop"
+    is_ungraded = method.isin(("timeout", "crash", "refused", "unreadable-answer"))
+    is_restated = group["correct"] & ~group["worked_out"]
+    answers = {
+        "no_box": has_no_box,
+        "truncated": was_cut,
+        "run_on": group["run_on"],
+        "ungraded": is_ungraded,
+        "unreadable_gold": method.eq("unreadable-gold"),
+        "restated": is_restated,
+    }
+    return {name: POINTS * float(answers[name].mean()) for name in RATE_COLUMNS}
+
+
+def _paired(none: pd.DataFrame, treated: pd.DataFrame) -> dict[str, float]:
+    """Return EFFECT_COLUMNS over the problems answered under both conditions; an empty
+    dict if there are none.
+
+    none, treated: `right_by_sample` under `none` and under another condition.
+    """
+    differences = (treated - none).reindex(none.index).dropna(how="all")
+    if differences.empty:
+        return {}
+    by_problem = POINTS * differences.mean(axis=1)
+    changes = differences.to_numpy()
+
+    def excludes_zero(mean: Interval) -> bool:
+        return mean.low * mean.high > 0
+
+    row = mean_and_bounds(EFFECT_INTERVAL, by_problem, "difference")
+    row["p_value"] = smallest_level(
+        excludes_zero, by_problem, by_problem.index, "difference"
+    )
+    row["only_none"] = int((changes < 0).sum())
+    row["only_this"] = int((changes > 0).sum())
+    return row
+
+
+def graders(answers: pd.DataFrame) -> pd.DataFrame:
+    """Return accuracy and effect by each of GRADERS, in a row per model, condition and
+    grader.
+
+    `disagree` is the number of answers that the grader and this project's grade
+    differently.
+    """
+    by_condition = answer_groups(answers).values()
+    sizes = [len(group) for group in by_condition]
+    tables = []
+    for field, name in GRADERS.items():
+        different = [(group[field] != group["correct"]).sum() for group in by_condition]
+        table = summarise(answers.assign(right=answers[field]))
+        tables.append(table.assign(grader=name, n=sizes, disagree=different))
+    # Keep the graders of a group together.
+    table = pd.concat(tables).sort_index(kind="stable", ignore_index=True)
+    columns = ["grader", "n", "accuracy", "disagree"]
+    return table[[*GROUP_COLUMNS, *columns, *EFFECT_INTERVAL, "p_value"]]
+
+
+def beside_the_paper(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the accuracies of `summarise`, followed by those of the paper's Fig. 10,
+    which have no intervals; the column `source` distinguishes them.
+    """
+    measured = table.assign(source="this run")
+    reported = pd.DataFrame(read_yaml(PAPER)["fig10"])
+    reported = reported.assign(source="the paper", n=500)
+    both = pd.concat([measured, reported], ignore_index=True)
+    return both[["source", "model", "condition", "n", *ACCURACY_INTERVAL]]
+
+
+def varied_fillers(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of `summarise` for the fillers that the paper compares in Fig. 8.
+
+    Of the added columns, `varied` names the property that differs, `label` is the
+    filler's name in the figure, and `reported` the paper's accuracy for Qwen2.5-Math-7B
+    in %, if there is one.
+    """
+    points = pd.DataFrame(read_yaml(PAPER)["fig08"])
+    return points.merge(table, on="condition").sort_values("model", kind="stable")
+
+
+def with_token_limit(answers: pd.DataFrame, limit: int) -> pd.DataFrame:
+    """Return the answers as a run with a lower token limit would grade them: a longer
+    answer counts as wrong and as truncated.
+    """
+    is_cut = answers["completion_tokens"].astype(int) > limit
+    return answers.assign(
+        right=answers["right"].astype(bool) & ~is_cut,
+        finish_reason=answers["finish_reason"].mask(is_cut, "length"),
+    )
+
+
+def change_of_length(answers: pd.DataFrame) -> dict[str, float]:
+    """Return the mean change in the number of tokens that slashes cause, with its
+    interval, over the problems whose answers end by themselves under both conditions.
+
+    `ended` is the number of these problems; if it is 0, it is the only field.
+    """
+    ended = answers[answers["finish_reason"] == "stop"]
+    tokens = ended.pivot(
+        index="problem_id", columns="condition", values="completion_tokens"
+    ).reindex(columns=["none", "mless"])
+    change = (tokens["mless"] - tokens["none"]).astype(float).dropna()
+    if change.empty:
+        return {"ended": 0}
+    return {"ended": len(change)} | mean_and_bounds(LENGTH_INTERVAL, change, "mean")
+
+
+def by_limit(answers: pd.DataFrame, limits: Sequence[int]) -> pd.DataFrame:
+    """Return accuracy and effect of the slashes if answers were cut at lower token
+    limits, in a row per model and limit.
+
+    answers: greedy ones; models that lack `none` or `mless` are left out. A row has the
+    accuracy under both conditions, the share of truncated answers (cut_none,
+    cut_mless), EFFECT_COLUMNS and `change_of_length`.
+    """
+    rows = []
+    for model, of_model in answers.groupby("model", sort=False):
+        if not {"none", "mless"} <= set(of_model["condition"]):
+            continue
+        for limit in limits:
+            cut = with_token_limit(of_model, limit)
+            table = summarise(cut).set_index("condition")
+            row = {"model": model, "limit": limit, "n": table["n"]["none"]}
+            for condition in ("none", "mless"):
+                row[condition] = table["accuracy"][condition]
+                row[f"cut_{condition}"] = table["truncated"][condition]
+            row |= table[EFFECT_COLUMNS].to_dict("index")["mless"]
+            rows.append(row | change_of_length(cut))
+    return pd.DataFrame(rows)
+
+
+PASSES = (1, 3, 4, 5, 8, 16)  # the k for which pass@k is shown
+DIFFERENCE_COLUMNS = [*GROUP_COLUMNS, "measure", "n", *EFFECT_INTERVAL]
+
+
+def diversity(answers: pd.DataFrame) -> pd.DataFrame:
+    """Return pass@k and the share of distinct 2-grams, in % with intervals, in a row
+    per model and condition that has several samples of each problem.
+    """
+    rows = []
+    for row, group, values in rows_of_groups(answers):
+        if row["samples"] < 2:
+            continue
+        rows.append(row | _means(_measures_by_problem(group, values)))
+    return pd.DataFrame(rows)
+
+
+def paired_differences(answers: pd.DataFrame) -> pd.DataFrame:
+    """Return the change of each measure of `diversity` from `none` to each other
+    condition on the same problems, in points with its interval.
+
+    A row per model, condition and measure has n, the problems with the measure under
+    both. There is no row if `none` lacks several samples of each problem.
+    """
+    rows = []
+    of_none: dict[str, pd.DataFrame] = {}  # by model; answer_groups has none first
+    for row, group, values in rows_of_groups(answers):
+        if row["samples"] < 2:
+            continue
+        measures = _measures_by_problem(group, values)
+        if row["condition"] == "none":
+            of_none[row["model"]] = measures
+        elif row["model"] in of_none:
+            for name, change in (measures - of_none[row["model"]]).items():
+                known = change.dropna()
+                if known.empty:
+                    continue
+                fields = {"measure": name, "n": len(known)}
+                fields |= mean_and_bounds(EFFECT_INTERVAL, known, "difference")
+                rows.append({key: row[key] for key in GROUP_COLUMNS} | fields)
+    return pd.DataFrame(rows, columns=DIFFERENCE_COLUMNS)
+
+
+def _measures_by_problem(group: pd.DataFrame, values: pd.DataFrame) -> pd.DataFrame:
+    """Return pass@k and the share of distinct 2-grams by problem, in %.
+
+    group: the answers of one model and condition. values: their `right_by_sample`.
+    """
+    samples = values.shape[1]
+    measures = {f"pass@{k}": pass_at_k(values, k) for k in PASSES if k <= samples}
+    shares = pd.DataFrame(measures, index=values.index)
+    shares["distinct 2-grams"] = distinct_2_by_problem(group)
+    return POINTS * shares
+
+
+def pass_at_k(correct: ArrayLike, k: int) -> np.ndarray:
+    """Return the unbiased estimate (N,) of the probability that at least one of k
+    samples of a problem is right.
+
+    correct: (N, S), 1 for right, 0 for wrong, NaN for a missing sample. With c of S
+    samples right, the estimate is 1 - C(S - c, k) / C(S, k) (Chen et al. 2021, arXiv
+    2107.03374); NaN for a problem with fewer than k samples.
+    """
+    correct = np.asarray(correct, dtype=float)
+    samples = np.isfinite(correct).sum(1)
+    wrong = (correct == 0).sum(1)
+    choices = np.where(samples < k, np.nan, special.comb(samples, k))
+    return 1 - special.comb(wrong, k) / choices
+
+
+def distinct_2_by_problem(group: pd.DataFrame) -> pd.Series:
+    """Return `distinct_2` of the answers of one model and condition to each problem."""
+    return group.groupby("problem_id", sort=False)["response"].agg(distinct_2)
+
+
+def distinct_2(texts: Iterable[str]) -> float:
+    """Return the share (0 to 1) of distinct pairs among all pairs of neighbouring words
+    in the texts; 0 if there is no pair.
+    """
+    pairs = []
+    for text in texts:
+        words = text.split()
+        pairs += itertools.pairwise(words)
+    return len(set(pairs)) / len(pairs) if pairs else 0.0
+
+
+def _means(shares: pd.DataFrame) -> dict[str, float]:
+    """Return the mean of each column, with the bounds of its interval, over the
+    problems that have enough samples for it; without columns that no problem has.
+    """
+    means = {}
+    for name, share in shares.dropna(axis=1, how="all").items():
+        names = [str(name), f"{name} low", f"{name} high"]
+        means |= mean_and_bounds(names, share.dropna())
+    return means

@@ -1,0 +1,308 @@
+"""Compute the log-likelihood of given texts under a condition: log p(text | prompt) in
+nats, summed over the text's tokens, each of which is predicted from the prompt and the
+tokens before it (teacher forcing); and store each as soon as it is computed.
+
+A text with its prompt is a `TextToScore`, and its log-likelihood a *score*, a row of
+scores.jsonl. `reproduction.evaluation.scored_texts` lists the texts.
+"""
+
+import contextlib
+import functools
+from collections.abc import (
+    Callable,
+    Collection,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from lib import progress
+from lib.arm.redistribution import installed
+from lib.attention.custom_attention import hiding
+from lib.errors import InputError
+from lib.files.row_store import open_store, require_same_settings, settings_key
+from lib.generation.engine_interface import processor_name
+from lib.generation.key_value_caches import prefill, raise_if_nan
+from lib.models.loading import Loaded, load_without_weights, with_weights
+from lib.prompts.batches import in_batches
+from lib.prompts.building import Prompt
+from lib.prompts.conditions import Condition, Filler
+from lib.prompts.problems import Problem
+from reproduction.evaluation.row_keys import arm_of, key_parts, prompt_of
+from reproduction.evaluation.rows import SCORE_FIELDS, SCORES, common_fields, versions
+from reproduction.profiles import Likelihood
+
+
+class Sizes(NamedTuple):
+    """How much is scored together on a kind of device."""
+
+    tokens: int  # of a forward pass, with padding
+    texts: int  # under a condition, which share forward passes with similar lengths
+
+
+# On a GPU, a small model takes as long for 2,000 tokens as for 8,000, so that full
+# forward passes matter more than memory. With a vocabulary of 262,000, in float32, the
+# logits of a forward pass take at most 2.1 GB on a CPU and 17 GB on a GPU.
+SIZES = {"cpu": Sizes(2048, 32), "cuda": Sizes(16_384, 256)}
+
+
+@dataclass(frozen=True)
+class TextToScore:
+    """A text to score, its prompt, and the condition that made the prompt."""
+
+    problem: Problem
+    condition: Condition
+    prompt: Prompt
+    # Kind of text: solution, answer (the gold answer) or draw (a sampled answer).
+    target: str
+    lead: list[int]  # tokens between prompt and text, which are not scored
+    text: list[int]  # the tokens whose log-likelihood is computed
+    # Of a draw: the fields of its row in addition to SCORE_FIELDS, of which `answer` is
+    # the key of the sampled completion.
+    draw: dict = field(default_factory=dict)
+
+    @property
+    def ids(self) -> list[int]:
+        """The tokens of the prompt, the lead and the text."""
+        return [*self.prompt.input_ids.tolist(), *self.lead, *self.text]
+
+    @property
+    def temperature(self) -> float:
+        """The temperature at which a draw was sampled; 1 for other texts."""
+        return self.draw.get("temperature", 1.0)
+
+
+def sizes_of(loaded: Loaded) -> Sizes:
+    """Return how much is scored together on a model's device."""
+    return SIZES[loaded.device.partition(":")[0]]
+
+
+@torch.inference_mode()
+def log_likelihoods(loaded: Loaded, batch: Mapping[str, TextToScore]) -> list[float]:
+    """Return the log-likelihood of each text in nats.
+
+    batch: texts by key, all with the same condition and temperature. The rows' common
+    prefix is computed once. ARM changes only the activations of prompts, as in
+    generation, and the keys seed its draws. Raises InputError if the model produces
+    NaN.
+    """
+    texts = list(batch.values())
+    model = loaded.model
+    arm = arm_of(texts[0].condition, loaded)
+
+    # The logits at a position predict the next token, so those of a text begin one
+    # position before it and end one position before its end.
+    rows = [text.ids for text in texts]
+    sizes = [len(text.text) for text in texts]
+    before = [
+        range(len(ids) - size - 1, len(ids) - 1)
+        for ids, size in zip(rows, sizes, strict=True)
+    ]
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_hiding_inserted(loaded, texts))
+        changed = None
+        if arm:
+            hook = stack.enter_context(installed(model, arm))
+            hook.generators = [_generator(loaded.device, key) for key in batch]
+            changed = [len(text.prompt) for text in texts]
+        _, logits = prefill(model, rows, before, changed)
+
+    logits /= texts[0].temperature
+    tokens = [token for text in texts for token in text.text]
+    ids = torch.tensor(tokens, device=loaded.device)[:, None]
+    nats = logits.gather(1, ids)[:, 0] - logits.logsumexp(-1)
+    raise_if_nan(nats)
+    return [float(part.sum()) for part in nats.double().cpu().split(sizes)]
+
+
+def _hiding_inserted(
+    loaded: Loaded, texts: Sequence[TextToScore]
+) -> contextlib.AbstractContextManager[None]:
+    """Return a context manager within which the layers that the texts' condition names
+    hide the inserted tokens.
+    """
+    view = texts[0].condition.view
+    spans = [text.prompt.spans["inserted"] for text in texts]
+    hidden = view.hidden(loaded.layers)
+    silenced = view.silenced(loaded.layers)
+    visible = texts[0].condition.visible
+    shown = [visible.within(span) for span in spans] if visible else None
+    return hiding(loaded.model, spans, hidden, silenced, shown)
+
+
+def _generator(device: str, key: str) -> torch.Generator:
+    """Return the random generator from which ARM draws for the text with a key."""
+    return torch.Generator(device).manual_seed(int(key, 16) % 2**63)
+
+
+# A chunk of problems, at least so many, is scored under all conditions before the next
+# one, so that an interrupted run is a complete, smaller sample. Texts are given in the
+# order of their problems for this.
+PROBLEMS_OF_A_CHUNK = 32
+PROMPTS_WITH_A_BAR = 1000  # so many prompts are built in about a second
+Texts = dict[str, TextToScore]  # by the keys of their scores, see `score_key`
+
+
+def score_models(
+    settings: Likelihood,
+    folder: Path,
+    shared: dict,
+    wanted_of: Callable[[Loaded], Texts],
+) -> list[dict]:
+    """Score with each model the wanted texts that `folder` lacks, store each score as
+    soon as it is computed, and return the rows of all wanted texts in their order.
+
+    shared: the settings that all rows of the folder share. wanted_of(loaded): the texts
+    to score with a model, which has no weights yet. Weights are read only if a score is
+    missing, and a text that raises InputError leaves no new folder.
+    """
+    require_same_settings(folder, shared)
+    rows: list[dict] = []
+    for spec in settings.models:
+        loaded = load_without_weights(spec, dtype=settings.dtype, fetch=False)
+        wanted = wanted_of(loaded)
+        with open_store(folder, shared, versions(), file=SCORES) as store:
+            make = functools.partial(_rows_by_weights, loaded)
+            store.fill(wanted, make, loaded.name, "score")
+            scored = store.rows_of_all_shards()
+        rows += [scored[key] for key in wanted]
+    return rows
+
+
+def _rows_by_weights(unloaded: Loaded, missing: Texts) -> Generator[dict, None, None]:
+    """Read the weights of a model, and yield the rows of missing texts."""
+    yield from score_rows(with_weights(unloaded, offload=True), missing)
+
+
+def prompts_under(
+    loaded: Loaded,
+    format: str,
+    filler: Filler,
+    problems: Collection[Problem],
+    conditions: Collection[Condition],
+) -> Iterator[tuple[Problem, Condition, Prompt]]:
+    """Yield each problem under each condition, with its prompt."""
+    total = len(problems) * len(conditions)
+    name = f"{loaded.name}, prompts"
+    with progress.bar(name, total, least=PROMPTS_WITH_A_BAR) as bar:
+        for problem, condition in product(problems, conditions):
+            prompt = prompt_of(loaded, problem, condition, format, filler)
+            bar.update()
+            yield problem, condition, prompt
+
+
+def texts_by_key(loaded: Loaded, texts: Iterable[TextToScore]) -> Texts:
+    """Return texts by the keys of their scores; raise InputError for one that
+    `require_scorable` refuses.
+    """
+    wanted = {}
+    for text in texts:
+        require_scorable(loaded, text)
+        wanted[score_key(loaded, text)] = text
+    return wanted
+
+
+def score_key(loaded: Loaded, text: TextToScore) -> str:
+    """Return the key of a text's score, a digest of everything that the score depends
+    on: model, prompt, condition and text.
+    """
+    parts = key_parts(loaded, text.problem, text.condition, text.prompt)
+    parts["lead"] = text.lead
+    parts["text"] = text.text
+    if text.draw:
+        parts["temperature"] = text.temperature
+        parts["answer"] = text.draw["answer"]
+    return settings_key(**parts)
+
+
+def require_scorable(loaded: Loaded, text: TextToScore) -> None:
+    """Raise InputError if a text does not fit into the context after its prompt, or if
+    the model lacks a condition's layer.
+    """
+    if text.condition.deepest > loaded.layers:
+        raise InputError(
+            f"{text.condition}: {loaded.name} has layers 1 to {loaded.layers}"
+        )
+    inserted = text.prompt.spans["inserted"]
+    if inserted.stop - inserted.start >= loaded.context:
+        raise InputError(
+            f"{text.condition}: {loaded.name} has room for {loaded.context} tokens:"
+            " insert fewer"
+        )
+    length = len(text.ids)
+    if length > loaded.context:
+        raise InputError(
+            f"problem {text.problem.id}: prompt and {text.target} are {length} tokens,"
+            f" {loaded.name} has room for {loaded.context}: leave this problem out"
+        )
+
+
+def score_rows(
+    loaded: Loaded, texts: Mapping[str, TextToScore]
+) -> Generator[dict, None, None]:
+    """Yield the row of scores.jsonl of each text.
+
+    texts: by key; those with the same target and condition must have the same
+    temperature, because they share forward passes. If they are in the order of their
+    problems, rows come chunk by chunk (see PROBLEMS_OF_A_CHUNK) and condition by
+    condition. Texts of similar length share a forward pass.
+    """
+    sizes = sizes_of(loaded)
+    for keys in grouped_keys(texts, _problems_of_a_chunk(texts, sizes.texts)):
+        lengths = [len(texts[key].ids) for key in keys]
+
+        def score(indices: list[int], keys: list[str] = keys) -> list[float]:
+            batch = {keys[index]: texts[keys[index]] for index in indices}
+            return log_likelihoods(loaded, batch)
+
+        for indices, values in in_batches(lengths, score, tokens=sizes.tokens):
+            for index, nats in zip(indices, values, strict=True):
+                key = keys[index]
+                yield score_row(loaded, key, texts[key], nats)
+
+
+def _problems_of_a_chunk(texts: Mapping[str, TextToScore], filling: int) -> int:
+    """Return the number of problems of a chunk: PROBLEMS_OF_A_CHUNK, or more if these
+    have fewer than `filling` texts under a condition.
+    """
+    groups = {(text.problem.id, text.target, text.condition) for text in texts.values()}
+    texts_of_a_problem = len(texts) / len(groups)  # over 1 for sampled answers
+    return max(PROBLEMS_OF_A_CHUNK, round(filling / texts_of_a_problem))
+
+
+def grouped_keys(
+    texts: Mapping[str, TextToScore], problems_of_a_chunk: int
+) -> Iterable[list[str]]:
+    """Return lists of keys, each of the texts with the same target and condition in a
+    chunk of problems, ordered by their first texts. Temperatures are not compared.
+    """
+    problems = dict.fromkeys(text.problem.id for text in texts.values())
+    numbers = {name: number for number, name in enumerate(problems)}
+    groups: dict[tuple, list[str]] = {}
+    for key, text in texts.items():
+        chunk = numbers[text.problem.id] // problems_of_a_chunk
+        group = (chunk, text.target, text.condition)
+        groups.setdefault(group, []).append(key)
+    return groups.values()
+
+
+def score_row(loaded: Loaded, key: str, text: TextToScore, nats: float) -> dict:
+    """Return the row of scores.jsonl with a text's log-likelihood `nats`: SCORE_FIELDS,
+    or DRAW_SCORE_FIELDS for a draw, in their order.
+    """
+    row = common_fields(loaded, text.problem, text.condition)
+    row["processor"] = processor_name(loaded.device)
+    row["key"] = key
+    row["target"] = text.target
+    row["prompt_tokens"] = len(text.prompt)
+    row["tokens"] = len(text.text)
+    row["nats"] = round(nats, 4)
+    return {name: row[name] for name in SCORE_FIELDS} | text.draw

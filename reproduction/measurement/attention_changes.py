@@ -1,0 +1,245 @@
+"""Measure how insertions change the attention that the original tokens receive.
+
+The attention that a token receives is the mean of what later tokens give it. For a
+problem, a layer and a head, lambda is the mean received attention of the original
+tokens with the insertion, divided by the same mean without it (the paper's W' = lambda
+W, Sec. 3). The first token is left out, because it receives most of the attention in
+any case, and the last, because no later token attends to it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+import xarray as xr
+
+from lib import progress
+from lib.attention.received import Observation, observe
+from lib.errors import InputError
+from lib.models.loading import Loaded
+from lib.prompts.batches import batch_tokens, in_batches, pad
+from lib.prompts.building import Prompt, build_prompt
+from lib.prompts.conditions import Filler
+from lib.prompts.problems import Problem
+from reproduction.measurement.dataset import stacked, to_dataset
+
+# Token groups for which lambda is reported.
+SPANS = ["original", "problem", "instruction"]
+# The sets of later tokens over which received attention is averaged: all of them, or
+# only the original ones.
+QUERIES = ["all", "original"]
+ALL, ORIGINAL = 0, 1  # indices in QUERIES
+Prompts = dict[str, dict[str, Prompt]]  # by condition, none first, and by problem
+
+
+def prompts_of(
+    loaded: Loaded,
+    problems: Sequence[Problem],
+    conditions: Sequence[str],
+    format: str = "plain",
+    filler: Filler | None = None,
+) -> Prompts:
+    """Return the prompts of all problems under `none` and these conditions."""
+    prompts: Prompts = {}
+    for condition in dict.fromkeys(["none", *conditions]):
+        prompts[condition] = {}
+        for problem in problems:
+            prompts[condition][problem.id] = build_prompt(
+                loaded.tokenizer,
+                problem.problem,
+                condition,
+                format=format,
+                filler=filler,
+            )
+    return prompts
+
+
+class PromptObservation(NamedTuple):
+    """The results of a forward pass for one prompt; R counts QUERIES."""
+
+    problem: str  # its id
+    # Attention that the original tokens except the first and last receive, (L, H, R, n)
+    original: torch.Tensor
+    # Attention that the inserted tokens receive, (L, H, R, n)
+    inserted: torch.Tensor
+    # Value vectors of the inserted tokens, L times (K, n, D), of K key heads
+    values: list[torch.Tensor]
+
+
+def measure_attention(
+    loaded: Loaded,
+    prompts: Prompts,
+    layers: Sequence[int] | None = None,
+    observing: Callable[..., Observation] = observe,
+) -> xr.Dataset:
+    """Return the variables `attention` (reproduction.measurement.dataset) of each
+    condition, compared with `none`.
+
+    layers: counted from 1; None: all loaded layers. observing: `observe` or
+    `observe_uniform`. Costs one forward pass up to the deepest layer per prompt. Raises
+    InputError for a prompt that is too long for the model, and for attention that is
+    not finite.
+    """
+    layers = list(layers or range(1, loaded.layers + 1))
+    plain = prompts["none"]
+    conditions = [condition for condition in prompts if condition != "none"]
+    coords = {
+        "condition": conditions,
+        "problem": list(plain),
+        "layer": layers,
+        "head": range(1, loaded.heads + 1),
+        "span": SPANS,
+        "query": QUERIES,
+    }
+    # Attention that the original tokens except the first and last receive under `none`,
+    # by problem.
+    before: dict[str, torch.Tensor] = {}
+    for observed in _observe_prompts(loaded, "none", plain, layers, observing):
+        before[observed.problem] = observed.original[:, :, ALL]
+
+    by_condition = []
+    for condition in conditions:
+        by_problem: dict[str, dict[str, np.ndarray]] = {}
+        batch = prompts[condition]
+        for after in _observe_prompts(loaded, condition, batch, layers, observing):
+            problem = after.problem
+            # The same tokens under none, where the first one has no measurement.
+            twins = batch[problem].counterparts[1:-1]
+            parts = [plain[problem].parts[index] for index in twins]
+            same = before[problem][..., twins - 1]
+            by_problem[problem] = _compared(parts, same, after)
+        in_order = [by_problem[problem] for problem in plain]
+        by_condition.append(stacked(in_order))
+    return to_dataset("attention", stacked(by_condition), coords)
+
+
+def _observe_prompts(
+    loaded: Loaded,
+    condition: str,
+    prompts: Mapping[str, Prompt],
+    layers: Sequence[int],
+    observing: Callable[..., Observation],
+) -> Iterator[PromptObservation]:
+    """Yield the results for each problem's prompt, the longest prompts first."""
+    problems = list(prompts)
+
+    def run(indices: list[int]) -> Observation:
+        batch = [prompts[problems[i]] for i in indices]
+        tokens, lengths = pad([prompt.input_ids for prompt in batch])
+        queries = _query_sets(batch, tokens.shape[1])
+        return observing(
+            loaded.model, tokens, layers, lengths, queries=queries, values=True
+        )
+
+    several = f"{len(layers)} layers" if len(layers) > 1 else "1 layer"
+    stage = f"{loaded.name}, attention under {condition} in {several}"
+    lengths = [len(prompt) for prompt in prompts.values()]
+    batches = in_batches(lengths, run, batch_tokens(loaded.device))
+    with progress.bar(stage, len(problems)) as bar:
+        for indices, observation in batches:
+            for row, i in enumerate(indices):
+                problem = problems[i]
+                result = _row_of_batch(problem, prompts[problem], observation, row)
+                if not result.original.isfinite().all():
+                    raise InputError(
+                        f"{loaded.name} gives NaN attention on problem {problem}"
+                    )
+                yield result
+                bar.update()
+
+
+def _query_sets(batch: Sequence[Prompt], tokens: int) -> torch.Tensor:
+    """Return which tokens of each prompt are in each of QUERIES, (B, R, T) bool."""
+    queries = torch.zeros((len(batch), len(QUERIES), tokens), dtype=torch.bool)
+    for row, prompt in enumerate(batch):
+        queries[row, ALL] = True
+        queries[row, ORIGINAL, prompt.original] = True
+    return queries
+
+
+def _row_of_batch(
+    problem: str, prompt: Prompt, observation: Observation, row: int
+) -> PromptObservation:
+    """Return the results for one prompt, given those of its batch and its row there."""
+    received = observation.received[row]  # (L, H, R, T)
+    inserted = prompt.spans["inserted"]
+    original = received[..., prompt.original[1:-1]]
+    values = [of_layer[row][:, inserted] for of_layer in observation.values]
+    return PromptObservation(problem, original, received[..., inserted], values)
+
+
+def _compared(
+    parts: list[str], before: torch.Tensor, after: PromptObservation
+) -> dict[str, np.ndarray]:
+    """Return the variables `attention` of one prompt with an insertion, compared with
+    the prompt without it.
+
+    parts: the part of the prompt (instruction or problem) of each of n original tokens.
+    before: the attention that they receive without the insertion, (L, H, n).
+    """
+    # Received from all later tokens, (L, H, n).
+    to_original = after.original[:, :, ALL]
+    to_inserted = after.inserted[:, :, ALL]
+
+    # Mean and standard deviation of received attention over original tokens, and over
+    # inserted ones, (L, H).
+    level = to_original.mean(-1)
+    deviation = to_original.std(-1, correction=0)
+    inserted_level = to_inserted.mean(-1)
+    inserted_deviation = to_inserted.std(-1, correction=0)
+
+    log_ratio = (to_original.double() / before).log()
+    variables: dict[str, torch.Tensor] = {}
+    variables["lambda"] = lambda_of(before, to_original)
+    variables["irregularity"] = log_ratio.std(-1, correction=0)
+    variables["unevenness"] = deviation / level
+    variables["mass"] = after.inserted[:, :, ORIGINAL].sum(-1)
+    variables["flatness"] = inserted_deviation / inserted_level
+    variables["dispersion"] = _dispersion(after.values, heads=before.shape[1])
+    variables["portion"] = inserted_level / level
+    variables["lambda_over_heads"] = _lambda_over_heads(parts, before, after.original)
+    return {name: tensor.cpu().numpy() for name, tensor in variables.items()}
+
+
+def lambda_of(before: torch.Tensor, after: torch.Tensor) -> torch.Tensor:
+    """Return lambda, (L, H), given the attention that the same tokens receive before
+    (without) and after (with) an insertion, (L, H, n) each.
+    """
+    return after.mean(-1).double() / before.mean(-1).double()
+
+
+def _dispersion(values: list[torch.Tensor], heads: int) -> torch.Tensor:
+    """Return the RMS distance of value vectors from their mean, divided by their RMS
+    distance from zero, (L, H).
+
+    values: L times (K, n, D); each of the K key heads serves H / K heads.
+    """
+    by_layer = []
+    for of_layer in values:
+        vectors = of_layer.float()
+        from_mean = vectors - vectors.mean(1, keepdim=True)
+        from_zero = vectors.square().sum((1, 2))
+        share = from_mean.square().sum((1, 2)) / from_zero
+        heads_of_a_key_head = heads // len(vectors)
+        by_layer.append(share.sqrt().repeat_interleave(heads_of_a_key_head))
+    return torch.stack(by_layer)
+
+
+def _lambda_over_heads(
+    parts: list[str], before: torch.Tensor, after: torch.Tensor
+) -> torch.Tensor:
+    """Return lambda by SPANS and QUERIES, (L, span, query); NaN for a span without
+    tokens.
+
+    It is a ratio of means over heads, because a single head that gives a span almost no
+    attention would dominate a mean of ratios. parts: as in `_compared`. before, after:
+    received attention without (L, H, n) and with the insertion (L, H, R, n).
+    """
+    by_span = []
+    for span in SPANS:
+        inside = torch.tensor([span in ("original", part) for part in parts])
+        old = before[..., inside].double().mean((1, -1))  # (L,)
+        new = after[..., inside].double().mean((1, -1))  # (L, R)
+        by_span.append(new / old[:, None])
+    return torch.stack(by_span, 1)

@@ -1,0 +1,237 @@
+"""Measure attention and activations of a profile's models, and reuse what is stored.
+
+    measured = measure(profile)  # {model name: Dataset}
+    measured = measure(profile, "attention")  # only this one of MEASURED_PARTS
+    lam = measured["gemma-3-270m"]["lambda"]
+    lam.sel(network="trained", condition="mless", layer=1)  # (problem, head)
+
+A model is measured in *steps*, a measure on one network each. In results/PROFILE,
+measured/MODEL has a row per step (`lib.files.row_store`). A step's key is a digest of
+all settings that decide its numbers, so that measurements under other settings are not
+found. The folder's run.json records the weights, dtype and device. In data/PROFILE,
+MODEL.nc is *shipped*: a part of the repository that has all steps of a model in one
+file, with rounded numbers. It is used if results/ has no folder for the model.
+"""
+
+import functools
+import json
+from collections.abc import Sequence
+
+import xarray as xr
+
+from lib.errors import InputError
+from lib.files.row_store import open_store, read_settings, settings_key
+from lib.files.text_files import read
+from lib.models.sources import arm_for, named_revision, resolve
+from lib.prompts.problems import (
+    SOURCES,
+    digest_of,
+    is_within,
+    load_problems,
+    sample_ids,
+    shown_problem,
+)
+from reproduction.measurement.dataset import (
+    MEASURED_PARTS,
+    STEPS,
+    STEPS_FILE,
+    VERSIONS,
+    PlannedStep,
+    dataset_of,
+    merged,
+    read_measured,
+    row_of,
+    select_problems,
+)
+from reproduction.profiles import Profile
+
+
+class Measurements:
+    """The stored measurements of one of a profile's models, with their settings.
+
+    stored: False not to use the shipped file.
+    """
+
+    def __init__(self, profile: Profile, spec: str, stored: bool = True) -> None:
+        self.profile = profile
+        self.spec = spec
+        self.name = resolve(spec).name
+        self.folder = profile.measurements_folder(self.name)
+        self.uses_shipped = stored and profile.uses_shipped(self.name)
+
+    def missing(self, steps: Sequence[PlannedStep]) -> list[PlannedStep]:
+        """Return the steps that are not stored: none if the shipped file is used.
+
+        Raises InputError as `read` does.
+        """
+        if self.uses_shipped:
+            self._shipped_dataset()
+            return []
+        rows = self.rows()
+        return [
+            step for key, step in self.steps_by_key(steps).items() if key not in rows
+        ]
+
+    def read(self, steps: Sequence[PlannedStep]) -> xr.Dataset:
+        """Return those of the steps that are stored as one dataset; all steps of the
+        shipped file if that is used.
+
+        Raises InputError for a damaged file, and for a shipped file that was measured
+        under other settings.
+        """
+        if self.uses_shipped:
+            return self._shipped_dataset()
+        rows = self.rows()
+        keys = [key for key in self.steps_by_key(steps) if key in rows]
+        together = merged([dataset_of(rows[key], self.folder) for key in keys])
+        settings = json.dumps(self.settings)
+        return together.assign_attrs(
+            read_settings(self.folder), example=self.example, settings=settings
+        )
+
+    def rows(self) -> dict[str, dict]:
+        """Return the rows in results/ by key."""
+        file = self.folder / STEPS_FILE
+        rows = read(file) if file.is_file() else []
+        return {row["key"]: row for row in rows}
+
+    def steps_by_key(self, steps: Sequence[PlannedStep]) -> dict[str, PlannedStep]:
+        """Return steps by the keys of their rows."""
+        return {self.key(step): step for step in steps}
+
+    def key(self, step: PlannedStep) -> str:
+        """Return the key of a step's row."""
+        own = self.settings[step.measure]
+        return settings_key(step=step, all=self.settings["all"], own=own)
+
+    @functools.cached_property
+    def example(self) -> str:
+        """The id of the problem whose prompt the figures draw.
+
+        Raises InputError for problems that cannot be read or do not contain it.
+        """
+        attention = self.profile.attention
+        return shown_problem(
+            attention.problems, attention.example, attention.limit, self.profile.seed
+        ).id
+
+    @functools.cached_property
+    def settings(self) -> dict[str, dict]:
+        """The settings that decide the numbers, see `settings_of`."""
+        return settings_of(self.profile, self.spec, self.example)
+
+    def _shipped_dataset(self) -> xr.Dataset:
+        """Return the shipped measurements on the profile's problems.
+
+        If the profile names no example, the file's example is used, so that the
+        problems need not be available.
+        """
+        profile, attention = self.profile, self.profile.attention
+        path = profile.shipped_measurements(self.name)
+        measured = read_measured(path)
+        example = attention.example or measured.example
+        settings = settings_of(profile, self.spec, example)
+        was = json.loads(measured.settings)
+        limit, stored_limit = attention.limit, was["all"].get("limit")
+        if limit != stored_limit and is_within(limit, stored_limit):
+            ids = sample_ids(attention.problems, limit, profile.seed)
+            measured = select_problems(measured, ids)
+            measured = measured.assign_attrs(settings=json.dumps(settings))
+            was["all"]["limit"] = limit
+        if was != settings:
+            command = f"python -m reproduction reproduce {profile.options} --fresh"
+            raise InputError(
+                f"{path} was measured under other settings than {profile.name} has now:"
+                f" {command}"
+            )
+        return measured
+
+
+def settings_of(profile: Profile, spec: str, example: str) -> dict[str, dict]:
+    """Return the settings that decide a model's numbers: under "all", those that all
+    measures share, and under each measure's name, those of this measure alone.
+
+    example: the id of the problem whose prompt the figures draw.
+    """
+    common = profile.attention.model_dump(
+        exclude={"models", "panels", "example"}, exclude_none=True
+    )
+    if profile.attention.problems not in SOURCES:
+        # The user may edit a file without giving it another name.
+        common["problems"] = digest_of(profile.attention.problems)
+    if revision := named_revision(spec):
+        # Two folders or revisions of a repository may have the same name.
+        common["revision"] = revision
+    common["seed"] = profile.seed
+    common["filler"] = profile.filler.model_dump(exclude_none=True)
+    arm = arm_for(spec)
+
+    settings = {"all": common}
+    for measure, version in VERSIONS.items():
+        settings[measure] = {"version": version}
+    settings["tokens"]["example"] = example
+    settings["activations"]["arm"] = arm.model_dump(exclude_none=True)
+    return settings
+
+
+class MeasuredPart:
+    """One or more of MEASURED_PARTS of a profile: their steps, and the measurements of
+    each model.
+
+    stored: False to measure again what is shipped.
+    """
+
+    def __init__(self, profile: Profile, *names: str, stored: bool = True) -> None:
+        includes_deep = profile.attention.map_problems is not None
+        self.steps = [
+            step
+            for step in STEPS
+            if step.part in names and (includes_deep or not step.deep)
+        ]
+        self.models = [
+            Measurements(profile, spec, stored) for spec in profile.attention.models
+        ]
+
+    def complete(self) -> dict[str, xr.Dataset]:
+        """Return the measurements of each model, by its name; missing ones are computed
+        now and stored in results/.
+        """
+        return {model.name: _completed(model, self.steps) for model in self.models}
+
+
+def measure(
+    profile: Profile, *parts: str, stored: bool = True
+) -> dict[str, xr.Dataset]:
+    """Return the measurements of each of the profile's models, by the model's name.
+
+    parts: some of MEASURED_PARTS; without any, all. Missing measurements are computed
+    and stored in results/. stored: False to measure again what is shipped. An
+    interrupted run loses only its current step. Stored results load without torch.
+    """
+    return MeasuredPart(profile, *(parts or MEASURED_PARTS), stored=stored).complete()
+
+
+def _completed(model: Measurements, steps: Sequence[PlannedStep]) -> xr.Dataset:
+    """Return the measurements of steps on a model; missing ones are computed now."""
+    if not model.uses_shipped and model.missing(steps):
+        _measure_missing(model, steps)
+    return model.read(steps)
+
+
+def _measure_missing(model: Measurements, steps: Sequence[PlannedStep]) -> None:
+    """Measure the steps that are not stored, and store each as soon as it is measured.
+
+    Raises InputError if stored steps have other weights, or another dtype or device.
+    """
+    from reproduction.measurement import networks  # imports torch
+
+    profile, attention = model.profile, model.profile.attention
+    problems = load_problems(attention.problems, attention.limit, profile.seed)
+    provenance = networks.provenance_of(model.spec, attention.layers, attention.dtype)
+    try:
+        with open_store(model.folder, provenance, file=STEPS_FILE) as store:
+            for key, step in store.missing(model.steps_by_key(steps)).items():
+                dataset = networks.run_step(profile, model.spec, step, problems)
+                store.append(row_of(key, dataset))
+    finally:
+        networks.release_cached()

@@ -1,0 +1,119 @@
+"""Load the networks that are measured one after another, and run a step on one."""
+
+import functools
+import gc
+from dataclasses import replace
+
+import torch
+import xarray as xr
+
+from lib.attention.received import observe, observe_uniform
+from lib.models.loading import Loaded, load
+from lib.models.sources import arm_for, resolve
+from lib.prompts.problems import Problem, shown_problem, stratified_sample
+from reproduction.measurement.activation_changes import measure_activations
+from reproduction.measurement.affine_map import measure_affine
+from reproduction.measurement.attention_changes import measure_attention, prompts_of
+from reproduction.measurement.dataset import SEEDS, UNIFORM, PlannedStep
+from reproduction.measurement.single_prompt import measure_tokens
+from reproduction.profiles import Profile
+
+
+@functools.lru_cache(maxsize=1)
+def load_cached(spec: str, layers: int | None, dtype: str, seed: int | None) -> Loaded:
+    """Return a model with its first `layers` layers (None: all), loaded or from memory.
+
+    With a seed, the weights are random. Only the latest model is kept in memory, and is
+    shared by several measurements.
+    """
+    # Released before loading, because two of these models may exceed a laptop's memory.
+    release_cached()
+    return load(spec, layers=layers, dtype=dtype, seed=seed)
+
+
+def release_cached() -> None:
+    """Release the memory of the model that `load_cached` keeps."""
+    load_cached.cache_clear()
+    gc.collect()  # hooks and configs refer to each other
+    # torch keeps freed memory of a GPU, without which vLLM would not start.
+    torch.cuda.empty_cache()
+
+
+def provenance_of(spec: str, layers: int, dtype: str) -> dict[str, str]:
+    """Return the model's name, revision, dtype, device and label, which are recorded
+    with its measurements.
+    """
+    loaded = load_cached(spec, layers, dtype, None)
+    return {
+        "model": resolve(spec).name,
+        "revision": loaded.revision,
+        "dtype": loaded.dtype,
+        "device": loaded.device,
+        "label": loaded.label,
+    }
+
+
+def run_step(
+    profile: Profile, spec: str, step: PlannedStep, problems: list[Problem]
+) -> xr.Dataset:
+    """Measure a step, and return its Dataset; empty if the network lacks the layers.
+
+    problems: all problems on which the profile measures the first layers.
+    """
+    attention = profile.attention
+    network = _load_network(spec, step, profile)
+    first = attention.layers + 1 if step.deep else 1
+    if first > network.layers:
+        return xr.Dataset()
+
+    layers = range(first, network.layers + 1)
+    problems = _problems_of(step, profile, problems)
+    prompts = prompts_of(
+        network, problems, step.conditions, attention.format, profile.filler
+    )
+    if step.measure == "tokens":
+        return measure_tokens(network, prompts, layers)
+    if step.measure == "attention":
+        observing = observe_uniform if step.network == UNIFORM else observe
+        measured = measure_attention(network, prompts, layers, observing)
+    elif step.measure == "affine":
+        measured = measure_affine(network, prompts)
+    else:
+        arm = arm_for(spec)
+        layers = layers[: step.depth(len(layers))]
+        measured = measure_activations(
+            network, prompts, layers, arm=arm, seed=profile.seed
+        )
+    return measured.expand_dims(network=[step.network])
+
+
+def _load_network(spec: str, step: PlannedStep, profile: Profile) -> Loaded:
+    """Return the network of a step; for uniform attention, any network of the same
+    shape, with "uniform" in its name.
+    """
+    layers = None if step.deep else profile.attention.layers
+    seed = SEEDS[step.network]
+    loaded = load_cached(spec, layers, profile.attention.dtype, seed)
+    if step.network == UNIFORM:
+        name = f"{resolve(spec).name} {UNIFORM}"
+        source = loaded.source.model_copy(update={"name": name})
+        return replace(loaded, source=source)
+    return loaded
+
+
+def _problems_of(
+    step: PlannedStep, profile: Profile, problems: list[Problem]
+) -> list[Problem]:
+    """Return the problems that a step measures; for `tokens`, the one whose prompt the
+    figures draw.
+    """
+    attention = profile.attention
+    if step.measure == "tokens":
+        drawn = shown_problem(
+            attention.problems, attention.example, attention.limit, profile.seed
+        )
+        return [drawn]
+    if step.deep:
+        size = attention.map_problems or len(problems)
+        return stratified_sample(problems, size, profile.seed)
+    return problems

@@ -1,0 +1,159 @@
+"""List the computations of a profile's run: how many prompts each part needs of each
+model, and how many of them are stored.
+
+    print(as_text(tasks_of(load_profile("laptop"))))
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import pandas as pd
+
+from lib.models.sources import resolve
+from lib.prompts.problems import load_problems
+from reproduction.evaluation.profile_parts import Part, parts_of_profile
+from reproduction.evaluation.weighted_pass_rates import is_mixed
+from reproduction.measurement.dataset import MEASURED_PARTS, PlannedStep
+from reproduction.measurement.measurement_run import MeasuredPart
+from reproduction.profiles import (
+    SAMPLING_CONDITIONS,
+    Accuracy,
+    Attention,
+    Likelihood,
+    Profile,
+)
+
+# Characters per token of a reference solution, to estimate which solutions are too long
+# without a tokenizer.
+TOKEN_CHARACTERS = 2.7
+
+
+class Task(NamedTuple):
+    """The computation of one part of a run with one model."""
+
+    part: str  # name of the part, such as main or attention
+    model: str  # as the profile writes it
+    prompts: int  # number of prompts in total
+    stored: int  # number of these prompts whose results are stored
+
+    @property
+    def left(self) -> int:
+        """Number of prompts that remain to be computed."""
+        return max(0, self.prompts - self.stored)
+
+
+def tasks_of(
+    profile: Profile, names: Collection[str] = (), stored: bool = True
+) -> list[Task]:
+    """Return the computations of a run.
+
+    names: of the parts that it computes; empty: all. stored: False to measure again
+    what the repository has.
+    """
+    parts = parts_of_profile(profile)
+    tasks = [*_measured(profile, stored)]
+    for part in parts.values():
+        tasks += _of_part(part, parts)
+    return [task for task in tasks if not names or task.part in names]
+
+
+def _measured(profile: Profile, stored: bool) -> Iterator[Task]:
+    """Yield the measurements that have to be computed."""
+    attention = profile.attention
+    for name in MEASURED_PARTS:
+        part = MeasuredPart(profile, name, stored=stored)
+        for model in part.models:
+            if missing := model.missing(part.steps):
+                problems = load_problems(
+                    attention.problems, attention.limit, profile.seed
+                )
+                total = _prompts_of(part.steps, attention, len(problems))
+                left = _prompts_of(missing, attention, len(problems))
+                yield Task(name, model.spec, total, total - left)
+
+
+def _prompts_of(
+    steps: Sequence[PlannedStep], attention: Attention, problems: int
+) -> int:
+    """Return the number of prompts of some steps on so many problems."""
+    prompts = 0
+    for step in steps:
+        of_a_condition = problems
+        if step.measure == "tokens":
+            of_a_condition = 1
+        elif step.deep:
+            of_a_condition = min(problems, attention.map_problems or problems)
+        prompts += len(step.conditions) * of_a_condition
+    return prompts
+
+
+def _of_part(part: Part, parts: Mapping[str, Part]) -> Iterator[Task]:
+    """Yield the computations of a part of the answers or scores for each model.
+
+    parts: all parts of the profile, of which `draws` decides which answers need scores.
+    """
+    section = part.section
+    stored = part.stored()
+    if part.uses_shipped():
+        # Nothing is added to stored rows, however few there are.
+        for spec in section.models:
+            rows = len(_wanted(stored, spec))
+            yield Task(part.name, spec, rows, rows)
+        return
+
+    problems = _problems_of(part)
+    conditions = [*section.conditions, *getattr(section, "at_once", ())]
+    for spec in section.models:
+        texts = len(problems) * getattr(section, "samples", 1)
+        if part.name == "draw_scores":
+            texts *= len(SAMPLING_CONDITIONS)
+            # Which answers need a score is known only after sampling.
+            drawn = _wanted(parts["draws"].stored(), spec, problems)
+            texts -= int((~is_mixed(drawn)).sum())
+        rows = _wanted(stored, spec, problems, conditions)
+        if isinstance(section, Accuracy):
+            # More samples of a problem do not count for another one.
+            rows = rows[rows["sample"] < section.samples]
+        yield Task(part.name, spec, texts * len(conditions), len(rows))
+
+
+def _problems_of(part: Part) -> list[str]:
+    """Return the ids of a part's problems, without those whose reference solution is
+    probably too long to be scored.
+    """
+    section = part.section
+    levels = section.levels if isinstance(section, Accuracy) else None
+    problems = load_problems(section.problems, section.limit, part.seed, levels)
+    if isinstance(section, Likelihood):
+        longest = section.max_solution_tokens * TOKEN_CHARACTERS
+        problems = [item for item in problems if len(item.solution) <= longest]
+    return [problem.id for problem in problems]
+
+
+def _wanted(
+    rows: pd.DataFrame,
+    spec: str,
+    problems: Collection[str] | None = None,
+    conditions: Collection[object] | None = None,
+) -> pd.DataFrame:
+    """Return the rows of a model, of these problems and under these conditions; None:
+    of all.
+    """
+    rows = rows[rows["model"] == resolve(spec).name]
+    if problems is not None:
+        rows = rows[rows["problem_id"].isin(problems)]
+    if conditions is not None:
+        rows = rows[rows["condition"].isin(list(map(str, conditions)))]
+    return rows
+
+
+def as_text(tasks: Sequence[Task]) -> str:
+    """Return the tasks as a table, with a last line that says what is left."""
+    table = pd.DataFrame(tasks, columns=Task._fields)
+    return f"{table.to_string(index=False)}\n\n{summary(tasks)}"
+
+
+def summary(tasks: Sequence[Task]) -> str:
+    """Return in one line how many prompts a run computes."""
+    left = sum(task.left for task in tasks)
+    return f"Plan: {left:,} prompts" if left else "Plan: everything is stored"

@@ -1,0 +1,110 @@
+"""Check that a profile can run, before any weights are read."""
+
+from collections.abc import Collection, Sequence
+from itertools import product
+from math import inf
+
+from lib.errors import InputError
+from lib.models.sources import Source, require_available, resolve, source_with_config
+from lib.prompts.conditions import Condition, Filler
+from lib.prompts.problems import (
+    load_problems,
+    shown_problem,
+    solved_problems,
+)
+from reproduction.profiles.profile import Profile
+from reproduction.profiles.sections import Accuracy, Attention, Panel
+
+
+def check(profile: Profile) -> None:
+    """Raise InputError if a profile cannot run, as far as its problems and the configs
+    of its models show.
+    """
+    if profile.all_shipped:
+        # Nothing is computed, so neither problems nor models are needed.
+        return
+    _require_distinct_names(profile.models)
+    require_available(profile.models)
+    _check_attention(profile.attention)
+    for section in profile.parts.values():
+        if isinstance(section, Accuracy):
+            check_accuracy(section, profile.filler)
+        else:
+            _require_layers(section.conditions, section.models)
+    for section in (profile.likelihood, profile.ablations):
+        if section:
+            # Raises InputError for a problem without a reference solution.
+            solved_problems(section.problems, section.limit, profile.seed)
+
+
+def _require_distinct_names(specs: Collection[str]) -> None:
+    """Raise InputError for two models with the same name in rows and figures."""
+    known: dict[str, str] = {}
+    for spec in specs:
+        name = resolve(spec).name
+        if name in known:
+            raise InputError(
+                f"{known[name]} and {spec} are both called {name}: use a separate"
+                " profile for each"
+            )
+        known[name] = spec
+
+
+def _check_attention(attention: Attention) -> None:
+    """Raise InputError for an unknown example, and for a layer or head that a model
+    lacks.
+    """
+    shown_problem(attention.problems, attention.example)
+    for spec in attention.models:
+        deepest = Panel(model=spec, layer=attention.layers, head=1)
+        _check_panel("attention.layers", deepest, source_with_config(spec))
+    for figure, row in attention.panels.items():
+        for panel in row:
+            _check_panel(figure, panel, source_with_config(panel.model))
+
+
+def _check_panel(figure: str, panel: Panel, known: Source) -> None:
+    """Raise InputError if the model lacks a panel's layer or head."""
+    limits = ("layers", panel.layer, known.layers), ("heads", panel.head, known.heads)
+    for name, number, last in limits:
+        if last and number > last:
+            raise InputError(
+                f"{figure}: {known.spec} has {name} 1 to {last}, not {number}"
+            )
+
+
+def check_accuracy(accuracy: Accuracy, filler: Filler) -> None:
+    """Raise InputError for problems that cannot be read, for a model or layer that does
+    not exist, and for a condition that the model's context or the engine rules out.
+    """
+    load_problems(accuracy.problems, levels=accuracy.levels)
+    _require_layers(accuracy.conditions, accuracy.models)
+    for known in [source_with_config(spec) for spec in accuracy.models]:
+        for condition in accuracy.conditions:
+            _check_condition(condition, known, accuracy, filler)
+
+
+def _require_layers(conditions: Sequence[Condition], specs: Sequence[str]) -> None:
+    """Raise InputError for a condition that names a layer which a model lacks."""
+    for condition, spec in product(conditions, specs):
+        last = source_with_config(spec).layers
+        if last and condition.deepest > last:
+            raise InputError(f"{condition}: the model has layers 1 to {last}")
+
+
+def _check_condition(
+    condition: Condition, known: Source, accuracy: Accuracy, filler: Filler
+) -> None:
+    """Raise InputError if a model's context is too short for a condition, or if the
+    engine does not run it.
+    """
+    context = known.context or inf
+    inserts = condition.inserted != "none"
+    length = condition.filler(filler).length if inserts else 0
+    if max(length, accuracy.max_new_tokens) >= context:
+        tokens = f"{length} inserted and {accuracy.max_new_tokens} new tokens"
+        raise InputError(
+            f"{condition}: {known.name} has room for {context} tokens, not for {tokens}"
+        )
+    if condition.arm and accuracy.engine == "vllm":
+        raise InputError(f"{condition}: engine vllm does not run ARM: use transformers")

@@ -1,0 +1,154 @@
+"""Run the notebooks with papermill, after computing the results that they show.
+
+Before each notebook, the parts of the profile that it needs are computed, with progress
+bars. At the end, the run prints the verdicts on the claims.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import papermill
+import yaml
+
+from lib.errors import InputError
+from lib.files.atomic import write_atomically
+from reproduction import paths
+from reproduction.claims.verdicts import read_verdicts, totals
+from reproduction.evaluation.profile_parts import Part, parts_of_profile
+from reproduction.measurement.dataset import MEASURED_PARTS
+from reproduction.measurement.measurement_run import MeasuredPart
+from reproduction.plan import summary, tasks_of
+from reproduction.profiles import VARIATIONS, Profile, profile_names
+
+# The parts from which claims are judged.
+EVIDENCE = (
+    *("attention", "controls", "activations"),
+    *("main", *VARIATIONS),
+    *("likelihood", "ablations"),
+    *("draws", "draw_scores"),
+)
+# The parts of a profile that have to be computed before a notebook starts.
+NEEDS = {
+    "01_attention_maps": ("tokens", "attention"),
+    "02_meaningless_effect": ("tokens", "attention", "controls"),
+    "03_math500": ("main", "fillers", "tokens"),
+    "04_activation_redistribution": ("activations",),
+    "05_arm": ("interventions", "arm_map", "sampling"),
+    "06_claims": EVIDENCE,
+    "07_does_it_help": EVIDENCE,
+    "08_why": ("ablations", "attention", "controls"),
+}
+SHOWS_VERDICTS = "06_claims"
+# Notebooks that show only an optional section of a profile.
+SHOWS_SECTION = {"07_does_it_help": "likelihood", "08_why": "ablations"}
+
+AnyPart = MeasuredPart | Part
+
+
+def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
+    """Run these notebooks under `profile`, store their executed copies and figures, and
+    print the verdicts on the claims.
+
+    fresh: whether the repository's measurements are ignored; its answers and scores are
+    used in any case. The number of prompts to compute is printed first. Raises
+    InputError for a notebook that fails.
+    """
+    started = time.monotonic()
+    notebooks = _with_something_to_show(notebooks, profile)
+    needs = [need for path in notebooks for need in NEEDS.get(path.stem, ())]
+    needs = list(dict.fromkeys(needs))
+    print(summary(tasks_of(profile, needs, stored=not fresh)), flush=True)
+    recorded = yaml.safe_dump(profile.model_dump(), sort_keys=False)
+    write_atomically(profile.results / "profile.yaml", recorded.encode())
+    _run(notebooks, profile, _parts(profile, stored=not fresh))
+    if any(notebook.stem == SHOWS_VERDICTS for notebook in notebooks):
+        print(f"The paper's literal claims: {totals(read_verdicts(profile.results))}")
+    seconds = time.monotonic() - started
+    print(f"Done in {seconds:.0f} s. Figures: {profile.figures}", flush=True)
+
+
+def _with_something_to_show(notebooks: list[Path], profile: Profile) -> list[Path]:
+    """Return the notebooks without those that show only sections which the profile does
+    not have.
+
+    Raises InputError if no notebook is left.
+    """
+    lacking = {
+        stem: section
+        for stem, section in SHOWS_SECTION.items()
+        if section not in profile.parts
+    }
+    others = [path for path in notebooks if path.stem not in lacking]
+    if not others:
+        stem = notebooks[0].stem
+        raise InputError(
+            f"profile {profile.name} has no section `{lacking[stem]}`, which notebook"
+            f" {stem[:2]} shows"
+        )
+    return others
+
+
+def _run(
+    notebooks: Sequence[Path], profile: Profile, parts: Mapping[str, AnyPart]
+) -> None:
+    """Run notebooks one after another, each after computing the parts that it needs."""
+    complete: set[str] = set()
+    for index, notebook in enumerate(notebooks, 1):
+        print(f"[{index}/{len(notebooks)}] {notebook.stem}", flush=True)
+        for need in NEEDS.get(notebook.stem, ()):
+            if need in parts and need not in complete:
+                parts[need].complete()
+                complete.add(need)
+        _execute(notebook, profile)
+
+
+def _parts(profile: Profile, stored: bool) -> dict[str, AnyPart]:
+    """Return all parts of a profile by name.
+
+    stored: whether measurements that the repository has are used; its answers and
+    scores are used in any case.
+    """
+    measured = {
+        name: MeasuredPart(profile, name, stored=stored) for name in MEASURED_PARTS
+    }
+    return measured | parts_of_profile(profile)
+
+
+def _set_environment() -> None:
+    """Make kernels use this environment and import this copy of the package, even if
+    another checkout is installed.
+    """
+    inherited = os.environ.get("PYTHONPATH")
+    folders = [str(paths.ROOT), inherited] if inherited else [str(paths.ROOT)]
+    os.environ["PYTHONPATH"] = os.pathsep.join(folders)
+    os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"
+
+
+def _execute(notebook: Path, profile: Profile) -> None:
+    """Run one notebook under a profile, and store the executed copy in the results."""
+    # A profile outside data/profiles is passed as the file that records the run.
+    shipped = profile.name in profile_names()
+    name = profile.name if shipped else str(profile.results / "profile.yaml")
+    executed = profile.results / notebook.name
+    _set_environment()
+    try:
+        papermill.execute_notebook(
+            str(notebook),
+            str(executed),
+            {"profile": name},
+            kernel_name="python3",
+            cwd=str(paths.NOTEBOOKS),
+            # Otherwise the kernel warns about TCP in front of the progress bar.
+            extra_arguments=["--log-level=ERROR"],
+            progress_bar=sys.stderr.isatty(),
+        )
+    except papermill.PapermillExecutionError as error:
+        reason = f"{error.ename}: {error.evalue} (executed copy: {executed})"
+        raise InputError(f"{notebook.stem} stopped: {reason}") from error
+    except OSError as error:
+        # Papermill's errors often lack the name of the file, which is this copy then.
+        path = error.filename or executed
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from error
