@@ -24,7 +24,7 @@ from reproduction.profiles import (
     profile_with_overrides,
 )
 
-SHIPPED = ("demo", "families", "laptop", "paper", "paper-all")
+SHIPPED = ("authors", "demo", "families", "laptop", "paper", "paper-all")
 DEMO = yaml.safe_load((paths.PROFILES / "demo.yaml").read_text(encoding="utf-8"))
 UNSOLVED = '{"unique_id": "1", "problem": "What is $3 + 4$?", "answer": "7"}'
 # The paper's panels: the model's initial (Qwen, Llama or Gemma), layer and head.

@@ -131,6 +131,20 @@ def likelihood_differences(
     return _differences(_scored(rows, rows.nats), pairs, "mean")
 
 
+def likelihood_interaction(
+    scores: pd.DataFrame, pair: tuple[str, str], less: tuple[str, str]
+) -> xr.DataArray:
+    """Return the difference in the log-likelihood of the reference solution between two
+    conditions, minus that between two others, in nats per problem.
+    """
+    both = likelihood_differences(scores, "solution", [pair, less])
+    first, second = both.transpose("component", ...)
+    difference = (first - second).expand_dims(
+        component=[f"({' - '.join(pair)}) - ({' - '.join(less)})"]
+    )
+    return difference.assign_attrs(kind="mean")
+
+
 def ablation_differences(ablations: pd.DataFrame, pairs: Pairs) -> xr.DataArray:
     """Return differences in the log-likelihood of the reference solution, in nats per
     problem.

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 import xarray as xr
 
+from lib.prompts.rendering import is_chat
 from lib.statistics.intervals import (
     ALPHA,
     POINTS,
@@ -67,7 +68,8 @@ def evidence_by_model(
     answers: a table per part. The column `plain` is added to them: whether prompts are
     plain and answers are not elicited.
     """
-    is_plain = profile.accuracy.format == "plain" and not profile.accuracy.elicit
+    accuracy = profile.accuracy
+    is_plain = not is_chat(accuracy.format) and not accuracy.elicit
     all_answers = pd.concat(answers, ignore_index=True).assign(plain=is_plain)
     evidence: dict[str, dict[str, Any]] = defaultdict(dict)
     for model, dataset in measured.items():
