@@ -7,6 +7,7 @@ pair of conditions): the mean difference over the problems scored under both, wi
 95 % interval (low, high) and their number n.
 """
 
+import operator
 from collections.abc import Mapping
 
 import pandas as pd
@@ -69,22 +70,38 @@ def contrast_table(
     contrast, in nats, for each model that was scored under both.
 
     contrasts: by label, the pair (treatment, reference); the reference is subtracted.
+    Either may be a sum, such as "mless + space", for differences of differences.
     """
     by_model = {
         model: of_model.pivot(index="problem_id", columns="condition", values="nats")
         for model, of_model in ablations.groupby("model", sort=False)
     }
     changes = []
-    for label, (treatment, reference) in contrasts.items():
+    for label, pair in contrasts.items():
+        treatment, reference = (sides.split(" + ") for sides in pair)
         for model, table in by_model.items():
-            if treatment not in table or reference not in table:
+            if not {*treatment, *reference} <= {*table}:
                 continue
-            differences = (table[treatment] - table[reference]).dropna()
+            sums = (
+                table[side].sum(axis=1, skipna=False) for side in (treatment, reference)
+            )
+            differences = operator.sub(*sums).dropna()
             if differences.empty:
                 continue
             row = {"model": model, "contrast": label, "n": len(differences)}
             changes.append(row | mean_and_bounds(CHANGE_INTERVAL, differences, "mean"))
     return pd.DataFrame(changes, columns=["model", "contrast", "n", *CHANGE_INTERVAL])
+
+
+def with_mean_of_models(scores: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Return scores of reference solutions, followed by their means over the models on
+    the problems and conditions that all of them have, as a model of this name.
+    """
+    by_model = scores.pivot(
+        index=["problem_id", "condition"], columns="model", values="nats"
+    )
+    means = by_model.dropna().mean(axis=1).rename("nats").reset_index()
+    return pd.concat([scores, means.assign(model=name)], ignore_index=True)
 
 
 def depth_table(ablations: pd.DataFrame) -> pd.DataFrame:

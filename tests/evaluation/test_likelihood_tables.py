@@ -37,6 +37,25 @@ def test_a_contrast_is_over_the_problems_that_have_both_conditions():
     assert row["low"] <= -1.5 <= row["high"]
 
 
+def test_a_contrast_of_sums_is_a_difference_of_differences():
+    nats = {"none": [-9.0, -8.0], "mless": [-6.0, -6.0], "space": [-5.0, -5.0]}
+    table = scores(nats | {"mless-spaced": [-4.0, -5.0]})
+    pair = ("mless + space", "none + mless-spaced")
+    (row,) = likelihood_tables.contrast_table(table, {"glue": pair}).to_dict("records")
+    assert row["change"] == ((3 - 1) + (2 - 0)) / 2
+    assert row["n"] == 2
+
+
+def test_the_mean_of_models_is_over_what_all_of_them_have():
+    first = scores({"none": [-1.0, -2.0], "mless": [-2.0, -4.0]}, model="a")
+    second = scores({"none": [-3.0, -9.0], "mless": [-3.0]}, model="b")
+    both = likelihood_tables.with_mean_of_models(pd.concat([first, second]), "mean")
+    pair = {"slashes": ("mless", "none")}
+    table = likelihood_tables.contrast_table(both, pair).set_index("model")
+    assert table.change.to_dict() == {"a": -1.5, "b": 0.0, "mean": -0.5}
+    assert table.n.to_dict() == {"a": 2, "b": 1, "mean": 1}
+
+
 def test_likelihoods_add_conditions_but_no_problems_to_ablations():
     ablations = scores({"none": [-9.0, -8.0], "gap": [-10.0, -9.5]})
     more = scores({"gap": [0.0] * 3, "layer-1-only": [-9.5, -9.0, 0.0]})
