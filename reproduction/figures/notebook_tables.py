@@ -5,10 +5,10 @@ Processors round differently, so that the same run on another machine may differ
 sixth digit; a stored file is not written again because of such a difference.
 """
 
+import html
 import io
 import re
 import statistics
-import textwrap
 
 import numpy as np
 import pandas as pd
@@ -223,8 +223,17 @@ def say(*paragraphs):
 
 
 def quoted(text):
-    """Return a text as a Markdown code block, which keeps its lines."""
-    return textwrap.indent(text, "    ")
+    """Return a text as HTML that keeps its lines, for Markdown."""
+    return preformatted(html.escape(text, quote=False))
+
+
+def preformatted(content):
+    """Return HTML as a block that keeps its lines and breaks them between words.
+
+    Without the style, JupyterLab breaks them anywhere.
+    """
+    style = "white-space: pre-wrap; word-break: normal; overflow-wrap: anywhere"
+    return f'<pre style="{style}">{content}</pre>'
 
 
 def settings_text(section):
