@@ -51,6 +51,7 @@ def runs(monkeypatch, tmp_path):
     for kind in (Part, DrawScoresPart):
         monkeypatch.setattr(kind, "complete", complete)
     monkeypatch.setattr(run, "read_verdicts", lambda profile: [])
+    monkeypatch.setattr(run, "answers", lambda profile: Part(profile, "main").stored())
 
     def begin(name, only, fresh=False):
         calls.clear()
@@ -78,6 +79,13 @@ def test_the_parts_that_a_notebook_needs_are_computed_once_before_it_starts(runs
         ("07_does_it_help", {"profile": "families"}),
     ]
     assert set(run.NEEDS) == {path.stem for path in paths.notebooks()}
+
+
+def test_the_accuracy_is_printed_by_a_run_that_shows_it(runs, capsys):
+    runs("families", ["03"])
+    assert "37.7 [32.6, 43.0]" in capsys.readouterr().out
+    runs("families", ["01"])
+    assert "37.7" not in capsys.readouterr().out
 
 
 def named_in(notebook):
