@@ -158,8 +158,9 @@ def _execute(notebook: Path, profile: Profile) -> None:
             {"profile": name},
             kernel_name="python3",
             cwd=str(paths.NOTEBOOKS),
-            # Otherwise the kernel warns about TCP in front of the progress bar.
-            extra_arguments=["--log-level=ERROR"],
+            # Otherwise the kernel warns about TCP in front of the progress bar, and
+            # now and then reports an error because it is interrupted before it ends.
+            extra_arguments=["--log-level=CRITICAL"],
             progress_bar=sys.stderr.isatty(),
         )
     except papermill.PapermillExecutionError as error:

@@ -150,12 +150,14 @@ def test_the_notebook_of_likelihoods_is_left_out_if_the_profile_has_none(
 
 
 CELL = """
-import json, lib, os, sys
+import json, lib, logging, os, sys
+from ipykernel.kernelapp import IPKernelApp
 found = {
     "profile": profile,
     "package": os.path.dirname(lib.__file__),
     "also": "/elsewhere" in sys.path,
     "folder": os.getcwd(),
+    "reports_errors": IPKernelApp.instance().log.isEnabledFor(logging.ERROR),
 }
 json.dump(found, open(os.environ["FOUND"], "w"))
 raise KeyError("no such layer")
@@ -196,4 +198,6 @@ def test_a_notebook_runs_in_its_folder_with_this_package_whatever_kernels_a_user
         "package": str(paths.ROOT / "lib"),
         "also": True,
         "folder": str(paths.NOTEBOOKS),
+        # Of the kernel itself, such as that it was interrupted before it ended.
+        "reports_errors": False,
     }
