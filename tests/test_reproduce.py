@@ -157,7 +157,7 @@ found = {
     "package": os.path.dirname(lib.__file__),
     "also": "/elsewhere" in sys.path,
     "folder": os.getcwd(),
-    "reports_errors": IPKernelApp.instance().log.isEnabledFor(logging.ERROR),
+    "reports_errors": IPKernelApp.instance().log_level <= logging.ERROR,
 }
 json.dump(found, open(os.environ["FOUND"], "w"))
 raise KeyError("no such layer")
