@@ -5,9 +5,9 @@ import pytest
 from artists import table
 
 from lib import paths
+from lib.statistics.rounding import decimals_of
 from reproduction.claims.verdicts import read_verdicts, verdict_table
 from reproduction.figures.notebook_tables import csv_of, looks_same, shows_same
-from lib.statistics.rounding import decimals_of
 
 TABLE = table("""model,value,n,p_holm,effect,low,high
 a,0.5,1,0.2,0.034,0.02,0.05
