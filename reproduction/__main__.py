@@ -54,7 +54,9 @@ except ImportError as error:  # the repository's data is missing
 
 
 def reproduce(overrides: Overrides, options: NotebookOptions) -> None:
-    """Run the notebooks and print the verdicts that notebook 06 gives."""
+    """Run the notebooks, and print the accuracy of notebook 03 and the verdicts of
+    notebook 06.
+    """
     notebooks = paths.notebooks(options.only)
     profile = _checked(overrides)
     # Imported only now, because plotting libraries take long to import and the checks
@@ -119,6 +121,8 @@ def evaluate(options: EvaluateOptions, accuracy: Accuracy) -> None:
     table = answer_tables.summarise(answers)
     if len(table):
         print(show(table, answer_tables.shown_columns(table), digits=1))
+        if warning := answer_tables.warning_of(table):
+            print(warning)
     files = "completions*.jsonl, run.json, and summary.json once all is complete"
     print(f"files: {options.out}/{files}")
 

@@ -1,7 +1,7 @@
 """Run the notebooks with papermill, after computing the results that they show.
 
 Before each notebook, the parts of the profile that it needs are computed, with progress
-bars. At the end, the run prints the verdicts on the claims.
+bars. At the end, the run prints the accuracy and the verdicts on the claims.
 """
 
 import os
@@ -17,7 +17,13 @@ from lib.errors import InputError
 from lib.files.atomic import write_atomically
 from reproduction import paths
 from reproduction.claims.verdicts import read_verdicts, totals
-from reproduction.evaluation.profile_parts import Part, parts_of_profile
+from reproduction.evaluation.answer_tables import (
+    shown_columns,
+    summarise,
+    warning_of,
+)
+from reproduction.evaluation.profile_parts import Part, answers, parts_of_profile
+from reproduction.figures.notebook_tables import show
 from reproduction.measurement.dataset import MEASURED_PARTS
 from reproduction.measurement.measurement_run import MeasuredPart
 from reproduction.plan import summary, tasks_of
@@ -41,6 +47,7 @@ NEEDS = {
     "07_does_it_help": EVIDENCE,
     "08_why": ("ablations", "attention", "controls"),
 }
+SHOWS_ACCURACY = "03_math500"
 SHOWS_VERDICTS = "06_claims"
 # Notebooks that show only an optional section of a profile.
 SHOWS_SECTION = {"07_does_it_help": "likelihood", "08_why": "ablations"}
@@ -50,7 +57,7 @@ AnyPart = MeasuredPart | Part
 
 def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
     """Run these notebooks under `profile`, store their executed copies and figures, and
-    print the verdicts on the claims.
+    print the accuracy and the verdicts on the claims that they show.
 
     fresh: whether the repository's measurements are ignored; its answers and scores are
     used in any case. The number of prompts to compute is printed first. Raises
@@ -64,10 +71,20 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
     recorded = yaml.safe_dump(profile.model_dump(), sort_keys=False)
     write_atomically(profile.results / "profile.yaml", recorded.encode())
     _run(notebooks, profile, _parts(profile, stored=not fresh))
-    if any(notebook.stem == SHOWS_VERDICTS for notebook in notebooks):
+    shown = {notebook.stem for notebook in notebooks}
+    if SHOWS_ACCURACY in shown:
+        _print_accuracy(profile)
+    if SHOWS_VERDICTS in shown:
         print(f"The paper's literal claims: {totals(read_verdicts(profile.results))}")
     seconds = time.monotonic() - started
     print(f"Done in {seconds:.0f} s. Figures: {profile.figures}", flush=True)
+
+
+def _print_accuracy(profile: Profile) -> None:
+    table = summarise(answers(profile))
+    print(show(table, shown_columns(table), digits=1))
+    if warning := warning_of(table):
+        print(warning)
 
 
 def _with_something_to_show(notebooks: list[Path], profile: Profile) -> list[Path]:
@@ -141,8 +158,9 @@ def _execute(notebook: Path, profile: Profile) -> None:
             {"profile": name},
             kernel_name="python3",
             cwd=str(paths.NOTEBOOKS),
-            # Otherwise the kernel warns about TCP in front of the progress bar.
-            extra_arguments=["--log-level=ERROR"],
+            # Otherwise the kernel warns about TCP in front of the progress bar, and
+            # now and then reports an error because it is interrupted before it ends.
+            extra_arguments=["--log-level=CRITICAL"],
             progress_bar=sys.stderr.isatty(),
         )
     except papermill.PapermillExecutionError as error:

@@ -3,6 +3,7 @@ with its stored outputs; and on measurements with the rounding of another machin
 """
 
 import ast
+import base64
 import json
 import os
 import re
@@ -113,6 +114,18 @@ def text_of(cell):
         shown = output.get("data", {})
         texts.append(shown.get("text/markdown") or shown.get("text/plain", ""))
     return " ".join(" ".join(texts).split())
+
+
+@pytest.mark.parametrize("name", BOOKS)
+def test_a_stored_picture_is_the_file_that_it_names(name):
+    for cell in CODE[name]:
+        shown = [output.get("data", {}) for output in cell.outputs]
+        files = re.findall(r"Saved as `(\S+\.png)`", text_of(cell))
+        pictures = [data["image/png"] for data in shown if "image/png" in data]
+        for file, picture in zip(
+            files, pictures, strict="figures.keep(" in cell.source
+        ):
+            assert base64.b64decode(picture) == (paths.ROOT / file).read_bytes(), file
 
 
 def test_a_run_redraws_only_the_figure_whose_numbers_differ(as_stored, copy):

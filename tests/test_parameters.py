@@ -28,7 +28,10 @@ OF_A_PROMPT = [
     ({"fller": "!"}, "unknown parameter 'fller' (did you mean filler?): choose from"),
     ({"model": "dem"}, "unknown model 'dem' (did you mean demo?): give demo"),
     ({"problem": " "}, "parameters: problem: must not be empty"),
-    ({"filler": 5}, "parameters: filler: must be a text, not 5"),
+    (
+        {"filler": 0},
+        "parameters: filler: must be a text, not 0: pass it with papermill's -r",
+    ),
     ({"length": 0}, "parameters: length: must be greater than 0, not 0"),
     ({"position": "middle"}, "parameters: position: must be 'before', 'between'"),
 ]
@@ -63,6 +66,24 @@ def test_a_mistake_in_parameters_is_one_line_and_imports_no_torch(
     assert line.startswith(f"error: {message}")
     loaded = "import sys; assert not {'torch', 'transformers'} & set(sys.modules)"
     assert kernel.execute_interactive(loaded)["content"]["status"] == "ok"
+
+
+def test_parameters_are_checked_if_a_cell_stands_between_them_and_the_check(kernel):
+    declared, injected, check = first_cells(STEMS[0], OF_A_PROFILE[0][0])
+    for source in (declared, injected, "pause = 1"):
+        assert kernel.execute_interactive(source)["content"]["status"] == "ok"
+    (line,) = kernel.execute_interactive(check)["content"]["traceback"]
+    assert line.startswith(f"error: {OF_A_PROFILE[0][1]}")
+
+
+@pytest.mark.parametrize("stem", [TRY_IT, *STEMS])
+def test_papermill_lists_each_parameter_with_its_type(stem):
+    listed = papermill.inspect_notebook(paths.NOTEBOOKS / f"{stem}.ipynb")
+    assert len(listed) == (5 if stem == TRY_IT else 4)
+    assert {parameter["inferred_type_name"] for parameter in listed.values()} == {
+        "str",
+        "int",
+    }
 
 
 @pytest.mark.parametrize("stem", [TRY_IT, *STEMS])

@@ -51,6 +51,7 @@ def runs(monkeypatch, tmp_path):
     for kind in (Part, DrawScoresPart):
         monkeypatch.setattr(kind, "complete", complete)
     monkeypatch.setattr(run, "read_verdicts", lambda profile: [])
+    monkeypatch.setattr(run, "answers", lambda profile: Part(profile, "main").stored())
 
     def begin(name, only, fresh=False):
         calls.clear()
@@ -78,6 +79,13 @@ def test_the_parts_that_a_notebook_needs_are_computed_once_before_it_starts(runs
         ("07_does_it_help", {"profile": "families"}),
     ]
     assert set(run.NEEDS) == {path.stem for path in paths.notebooks()}
+
+
+def test_the_accuracy_is_printed_by_a_run_that_shows_it(runs, capsys):
+    runs("families", ["03"])
+    assert "37.7 [32.6, 43.0]" in capsys.readouterr().out
+    runs("families", ["01"])
+    assert "37.7" not in capsys.readouterr().out
 
 
 def named_in(notebook):
@@ -142,12 +150,14 @@ def test_the_notebook_of_likelihoods_is_left_out_if_the_profile_has_none(
 
 
 CELL = """
-import json, lib, os, sys
+import json, lib, logging, os, sys
+from ipykernel.kernelapp import IPKernelApp
 found = {
     "profile": profile,
     "package": os.path.dirname(lib.__file__),
     "also": "/elsewhere" in sys.path,
     "folder": os.getcwd(),
+    "reports_errors": IPKernelApp.instance().log_level <= logging.ERROR,
 }
 json.dump(found, open(os.environ["FOUND"], "w"))
 raise KeyError("no such layer")
@@ -188,4 +198,6 @@ def test_a_notebook_runs_in_its_folder_with_this_package_whatever_kernels_a_user
         "package": str(paths.ROOT / "lib"),
         "also": True,
         "folder": str(paths.NOTEBOOKS),
+        # Of the kernel itself, such as that it was interrupted before it ended.
+        "reports_errors": False,
     }

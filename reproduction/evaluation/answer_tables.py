@@ -62,6 +62,19 @@ def shown_columns(table: pd.DataFrame) -> list[str]:
     return [name for name in SHOWN_COLUMNS if name in always or table[name].any()]
 
 
+def warning_of(table: pd.DataFrame) -> str:
+    """Return a warning if no answer of a model has a box, given the table of
+    `summarise`; "" otherwise.
+    """
+    least = table.groupby("model", sort=False)["no_box"].min()
+    models = ", ".join(least.index[least == POINTS])
+    return models and (
+        f"No answer of {models} has a box, so that none is right. With `elicit: true`"
+        " the box is asked for in a second step; `examples` in the prompt or more"
+        " `max_new_tokens` may help, too."
+    )
+
+
 def answer_groups(
     answers: pd.DataFrame,
 ) -> dict[tuple[str, str], pd.DataFrame]:

@@ -7,6 +7,7 @@ import html
 import numpy as np
 from IPython.display import HTML
 
+from reproduction.figures.notebook_tables import preformatted
 from reproduction.figures.saved_figures import NO_CHANGE, grid
 
 # The axes depend only on the curve without a filler, and on a λ that few heads exceed,
@@ -25,10 +26,12 @@ def coloured(tokens, inserted, weights):
     for index, (token, weight) in enumerate(zip(tokens, weights, strict=True)):
         shade = np.nan_to_num(np.clip(weight, 0, 1))
         line = "underline" if index in range(inserted.start, inserted.stop) else "none"
-        style = f"background: rgb(232 131 58 / {shade:.2f}); text-decoration: {line}"
+        # JupyterLab drops the newer form `rgb(232 131 58 / 0.8)` from stored outputs.
+        colour = f"rgba(232, 131, 58, {shade:.2f})"
+        style = f"background: {colour}; text-decoration: {line}"
         text = html.escape(token.replace("\n", "↵\n"))
         spans.append(f'<span style="{style}">{text}</span>')
-    return HTML(f'<pre style="white-space: pre-wrap">{"".join(spans)}</pre>')
+    return HTML(preformatted("".join(spans)))
 
 
 def close_up(curves, inserted, ratios, chosen):

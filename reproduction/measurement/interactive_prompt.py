@@ -138,7 +138,9 @@ def write(
     position: str = "between",
     max_new_tokens: int = MAX_ANSWER_TOKENS,
 ) -> pd.DataFrame:
-    """Return the model's answers without the filler and with it, one row each."""
+    """Return the model's answers without the filler and with it, one row each: in a
+    chat prompt if the model has a template for one.
+    """
     tokenizer = loaded.tokenizer
     format = "chat" if tokenizer.chat_template else "plain"
     inserted = _filler(filler, length, position)
@@ -152,7 +154,10 @@ def write(
     completions = engine.complete(requests, Sampling(max_new_tokens))
     answers = {completion.key: completion.text for completion in completions}
     names = {"none": "no filler", "mless": f"{length} tokens of {filler!r}"}
-    rows = [{"prompt": names[key], "answer": answers[key]} for key in names]
+    rows = [
+        {"prompt": f"{name}, in a {format} prompt", "answer": answers[key]}
+        for key, name in names.items()
+    ]
     return pd.DataFrame(rows)
 
 

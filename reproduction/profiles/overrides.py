@@ -7,11 +7,18 @@ engine, the number of workers and the name.
 
 import ast
 from collections.abc import Sequence
+from itertools import pairwise
 from math import inf
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, NonNegativeInt, PositiveInt, StringConstraints
+from pydantic import (
+    Field,
+    NonNegativeInt,
+    PositiveInt,
+    StringConstraints,
+    field_validator,
+)
 
 from lib.errors import InputError, Settings, unknown, validated
 from lib.files.row_store import settings_key
@@ -65,6 +72,16 @@ class PromptParameters(Settings):
     length: PositiveInt
     position: Position
 
+    @field_validator("model", "problem", "filler", mode="before")
+    @classmethod
+    def _no_number(cls, value):
+        # Papermill's option -p reads 7 as a number, and 007 as 7.
+        if isinstance(value, int | float):
+            raise ValueError(
+                f"must be a text, not {value}: pass it with papermill's -r"
+            )
+        return value
+
 
 def require_known_parameters(cells: Sequence[str]) -> None:
     """Raise InputError if papermill sets a parameter that the notebook does not have.
@@ -72,17 +89,17 @@ def require_known_parameters(cells: Sequence[str]) -> None:
     Papermill only warns about a misspelt name, and the notebook would then run with
     its default settings.
 
-    cells: the sources of the cells that have run (IPython's `In`). The last one calls
-    this function. Before it come the notebook's parameters and, if papermill runs it,
-    the cell that papermill inserted.
+    cells: the sources of the cells that have run (IPython's `In`). The last of them
+    that papermill inserted is compared with the cell before it, which holds the
+    notebook's parameters.
     """
-    # nbval keeps no history of the cells, so empty ones stand in for those missing.
-    *_, declared, injected, _ = ["", "", *cells]
-    if injected.startswith(INJECTED):
-        known = _assigned(declared)
-        for name in _assigned(injected):
-            if name not in known:
-                raise unknown("parameter", name, known)
+    for declared, injected in reversed(list(pairwise(cells))):
+        if injected.startswith(INJECTED):
+            known = _assigned(declared)
+            for name in _assigned(injected):
+                if name not in known:
+                    raise unknown("parameter", name, known)
+            return
 
 
 def _assigned(source: str) -> list[str]:

@@ -9,7 +9,7 @@ from hand_written import record, run, sampled
 
 from lib.statistics.proportions import clopper_pearson, mcnemar_exact, tango_interval
 from reproduction.evaluation import answer_tables
-from reproduction.evaluation.answer_tables import shown_columns, summarise
+from reproduction.evaluation.answer_tables import shown_columns, summarise, warning_of
 from reproduction.evaluation.rows import frame
 
 
@@ -36,6 +36,13 @@ def test_a_summary_row_has_accuracy_rates_and_paired_effect_with_none_first():
     for name in ("truncated", "run_on", "no_box"):
         assert mless[name] == 100
     assert mless["ungraded"] == 0
+
+
+def test_a_model_without_any_box_is_named_in_a_warning():
+    boxless = run("none", 0, 4, method="no-box") + run("mless", 0, 4, method="no-box")
+    assert warning_of(summarise(frame(boxless))).startswith("No answer of m has a box")
+    boxed = run("none", 0, 4, method="no-box") + run("mless", 0, 4)
+    assert not warning_of(summarise(frame(boxed)))
 
 
 @pytest.mark.parametrize(

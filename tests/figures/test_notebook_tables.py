@@ -9,6 +9,7 @@ from artists import table
 from reproduction.figures.notebook_tables import (
     in_words,
     intervals_of,
+    preformatted,
     quoted,
     rounded,
     settings_text,
@@ -124,7 +125,13 @@ def test_columns_get_the_words_of_readers():
 
 def test_a_quoted_text_keeps_its_lines():
     text = "```python\nword\n\n- a point"
-    assert quoted(text) == "    ```python\n    word\n\n    - a point"
+    assert quoted(text) == preformatted(text)
+    assert quoted("$a < b$") == preformatted("$a &lt; b$")
+
+
+def test_a_preformatted_text_breaks_between_words():
+    opening = preformatted("").removesuffix("</pre>")
+    assert "word-break: normal; overflow-wrap: anywhere" in opening
 
 
 def test_a_caption_names_models_with_their_revision_and_the_problems():

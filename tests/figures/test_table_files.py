@@ -1,36 +1,44 @@
-"""Two tables count as the same unless a reader would see a difference."""
+"""Two tables count as the same if they differ no more than processors round."""
 
 import pandas as pd
 import pytest
 from artists import table
 
+from lib import paths
+from lib.statistics.rounding import decimals_of
+from reproduction.claims.verdicts import read_verdicts, verdict_table
 from reproduction.figures.notebook_tables import csv_of, looks_same, shows_same
 
-TABLE = table("""model,value,n,p_holm
-a,0.5,1,0.2
-b,,300,0.04
-c,-200,301,
+TABLE = table("""model,value,n,p_holm,effect,low,high
+a,0.5,1,0.2,0.034,0.02,0.05
+b,,300,0.04,51.9,-100,100
+c,-200,301,,0.91,0.89,0.93
 """)
 
 
 # Column and row of a cell, another value, and whether the table still counts as the
 # same.
 CHANGED = """
-value 2 -202.5 no  # changes by more than 1 %
+value 2 -200.1 no
 value 2 200 no
-value 2 -201.9 yes
-value 0 0.71 no  # changes by more than a thousandth of the column's maximum
-value 0 0.69 yes
+value 2 -200.02 yes  # 2e-5 of itself, and 1e-4 of the column's largest number
+value 0 0.53 no
+value 0 0.515 yes
 value 1 0.1 no  # a missing value
 value 0 nan no
+effect 0 0.035 no  # beside a row of another size
+effect 2 0.90 no
+effect 2 0.91002 yes
+effect 1 51.98 yes  # within 5e-4 of the width of its interval
+low 0 0.0201 no
 n 1 301 no  # a count
 model 1 x no
-p_holm 0 0.9 yes
+p_holm 0 0.21 no
 """
 
 
 @pytest.mark.parametrize("row", CHANGED.strip().splitlines())
-def test_tables_differ_only_if_a_reader_would_see_the_difference(row):
+def test_tables_differ_only_if_processors_round_less_differently(row):
     column, number, value, is_same = row.split()[:4]
     texts = TABLE.astype(str)
     texts.loc[int(number), column] = value
@@ -39,17 +47,34 @@ def test_tables_differ_only_if_a_reader_would_see_the_difference(row):
 
 def test_integers_are_compared_with_fractions_within_a_tolerance():
     integers = pd.DataFrame({"value": [100, 50]})
-    assert looks_same(integers, pd.DataFrame({"value": [100.0, 50.2]}))
-    assert not looks_same(integers, pd.DataFrame({"value": [100.0, 50.7]}))
+    assert looks_same(integers, pd.DataFrame({"value": [100.0, 50.01]}))
+    assert not looks_same(integers, pd.DataFrame({"value": [100.0, 50.02]}))
+
+
+def test_another_count_of_right_answers_makes_another_table():
+    kept = pd.read_csv(paths.FIGURES / "families" / "fig10.csv")
+    for row in kept.index[kept.accuracy.notna()]:
+        altered = kept.copy()
+        altered.loc[row, "accuracy"] -= 100 / kept.n[row]
+        assert not looks_same(kept, altered)
+
+
+HEADS = pd.read_csv(paths.FIGURES / "families" / "lambda_map.csv")
+VERDICTS = verdict_table(read_verdicts(paths.DATA / "families"))
+
+
+@pytest.mark.parametrize("kept, column", [(HEADS, "lambda"), (VERDICTS, "effect")])
+def test_another_printed_digit_makes_another_table(kept, column):
+    for row in kept.index[kept[column].notna()][::20]:
+        altered = kept.copy()
+        altered.loc[row, column] += 10.0 ** -decimals_of(kept.low[row], kept.high[row])
+        assert not looks_same(kept, altered)
 
 
 def test_tables_with_other_rows_or_columns_differ():
     assert not looks_same(TABLE, TABLE[:2])
     assert not looks_same(TABLE, TABLE.rename(columns={"n": "N"}))
-    portions = TABLE.rename(columns={"n": "p_holm_of"})
-    assert looks_same(portions, portions)
-    assert not looks_same(portions, portions.assign(p_holm_of=1))
-    assert not looks_same(TABLE, TABLE[["value", "model", "n"]])
+    assert not looks_same(TABLE, TABLE[["n", *TABLE.columns.drop("n")]])
 
 
 @pytest.mark.parametrize("csv", ["x,n\na,1\n,2\n", "x,n\nTrue,1\n,2\n", "x,n\n,1\n"])
@@ -62,11 +87,11 @@ COLUMNS = """
 nan,nan 1,2 no  # an interval where none was
 1,2 nan,nan no
 nan,0 0,nan no
-0,0 0,1e-9 no  # a thousandth of the largest number is 0
+0,0 0,1e-9 no
 0,0 0,0 yes
 nan,nan nan,nan yes
 inf,1 inf,2 no
-inf,1 inf,1.005 yes
+inf,1 inf,1.00005 yes
 """
 
 

@@ -163,7 +163,8 @@ def test_a_prompt_that_cannot_be_drawn_is_refused_in_one_line(
 def test_the_model_answers_with_and_without_a_filler_and_attends_as_before(loaded):
     before = interactive_prompt.compare_fillers(loaded, PROBLEM, ["/"])
     table = interactive_prompt.write(loaded, PROBLEM, "he", 8, max_new_tokens=4)
-    assert list(table.prompt) == ["no filler", "8 tokens of 'he'"]
+    asked = "in a chat prompt"
+    assert list(table.prompt) == [f"no filler, {asked}", f"8 tokens of 'he', {asked}"]
     assert table.answer.all()
     without, filled = interactive_prompt.write(
         loaded, PROBLEM, "/", 8, max_new_tokens=4
@@ -180,4 +181,5 @@ def test_a_model_without_a_chat_template_answers_too(loaded):
     table = interactive_prompt.write(
         replace(loaded, tokenizer=plain), PROBLEM, "he", 8, max_new_tokens=4
     )
+    assert table.prompt.str.endswith("in a plain prompt").all()
     assert table.answer.all()
