@@ -59,6 +59,7 @@ evaluate --top-p 0 | top_p: must be greater than 0, not '0'
 evaluate --samples 0 | samples: must be greater than or equal to 1, not '0'
 evaluate --conditions none,dilute | mless+arm, example, bare, repeat, hint
 likelihood --model demo --out o --conditions none,dilute | (did you mean dilution?)
+likelihood --model demo --out o --conditions hidden | mean hidden-from-layer-1?
 evaluate --problems blank.jsonl |
 blank.jsonl, line 1: answer: must not be empty
 evaluate --problems nan.jsonl |
