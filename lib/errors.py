@@ -74,11 +74,12 @@ class Settings(BaseModel):
 
 
 def did_you_mean(name: str, known: Collection[str]) -> str:
-    """Return " (did you mean NAME?)" with the most similar known name, or "" if none is
-    similar.
+    """Return " (did you mean NAME?)" with the known name that begins with this one or
+    is the most similar, or "" if none is similar.
     """
     by_lower_case = {other.lower(): other for other in known}
-    closest = difflib.get_close_matches(name.lower(), by_lower_case, n=1)
+    begun = [other for other in by_lower_case if other.startswith(name.lower() or " ")]
+    closest = begun or difflib.get_close_matches(name.lower(), by_lower_case, n=1)
     return f" (did you mean {by_lower_case[closest[0]]}?)" if closest else ""
 
 

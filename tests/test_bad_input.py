@@ -40,6 +40,7 @@ FILES = {
     "deep.jsonl": "[" * 100_000,
     # The model does not exist, so nothing runs if one of the limits is accepted.
     "twice.yaml": PROFILE.replace("[demo]", "[a/b]") + "  limit: 2\n  limit: 3\n",
+    "tab.yaml": "name: x\nattention:\n\tlimit: 2\n",
     "object.yaml": "name: !!python/object:os.system x\n",
     # An empty answer, NaN as pandas writes it, and a list of rows on one line.
     "blank.jsonl": '{"problem": "2+3?", "answer": ""}',
@@ -59,6 +60,7 @@ evaluate --top-p 0 | top_p: must be greater than 0, not '0'
 evaluate --samples 0 | samples: must be greater than or equal to 1, not '0'
 evaluate --conditions none,dilute | mless+arm, example, bare, repeat, hint
 likelihood --model demo --out o --conditions none,dilute | (did you mean dilution?)
+likelihood --model demo --out o --conditions hidden | mean hidden-from-layer-1?
 evaluate --problems blank.jsonl |
 blank.jsonl, line 1: answer: must not be empty
 evaluate --problems nan.jsonl |
@@ -78,6 +80,7 @@ reproduce --profile dmo |
 (did you mean demo?): choose from demo, families, laptop, paper, paper-all, or give a
 reproduce --profile none.yaml | or give a YAML file by its path from /
 reproduce --profile twice.yaml | twice.yaml: line 8: limit is given twice
+reproduce --profile tab.yaml | tab.yaml: line 3: a tab: indent with spaces
 reproduce --profile object.yaml | could not determine a constructor
 reproduce --only 77 | unknown notebook '77': choose from 01_attention_maps
 reproduce --limit abc | limit: must be a whole number, not 'abc'

@@ -153,13 +153,15 @@ class Installed:
     """ARM while it is active in a model.
 
     The next forward passes use `generators`, one for each row of the batch. None: each
-    row starts from `seed` with its prompt.
+    row starts from `seed` with its prompt. In the next prompts, so many first tokens of
+    each row change as `lengths` says. None: all but the padding of the attention mask.
     """
 
     def __init__(self, settings: Arm, seed: int):
         self.settings = settings
         self.seed = seed
         self.generators: Sequence[torch.Generator] | None = None
+        self.lengths: Sequence[int] | None = None
         self._default_generators: list[torch.Generator] = []
         self._real: torch.Tensor | None = None
         self._prompt = True
@@ -183,7 +185,10 @@ class Installed:
         if self._prompt or len(self._default_generators) != rows:
             self._default_generators = new_generators(rows, self.seed, output.device)
         real = self._real
-        if real is not None:
+        if self._prompt and self.lengths is not None:
+            ends = torch.tensor(self.lengths, device=output.device)[:, None]
+            real = torch.arange(tokens, device=output.device) < ends
+        elif real is not None:
             real = real[:, -tokens:].to(output.device)
         generators = self.generators or self._default_generators
         return redistribute(output, self.settings, real=real, generators=generators)
@@ -198,11 +203,11 @@ def installed(
 
     In ARM's default mode, text, only the activations of the prompt change, and not
     those of generated tokens. The block receives the `Installed`, whose random
-    generators can be replaced.
+    generators and lengths of prompts can be replaced.
 
     A forward hook changes the output of `act_fn`, so no modeling code is replaced. The
-    attention_mask of a forward pass tells which tokens are padding. Raises InputError
-    for a layer or an MLP that ARM does not support.
+    attention_mask of a forward pass tells which tokens are padding, unless `lengths`
+    does. Raises InputError for a layer or an MLP that ARM does not support.
     """
     arm = Installed(settings, seed)
     module = activation_module(model, settings.layer)

@@ -58,22 +58,30 @@ class Recording:
             self.outputs[layer] = outputs
 
     def add(self, layer: int, weights: torch.Tensor, start: int, first: int) -> None:
-        """Add the attention weights (B, H, Q, keys) of a block of queries to `sums`,
-        without the attention of tokens to themselves, which is set to 0 in `weights`.
+        """Add the attention weights (B, H, Q, keys) of a block of queries to `sums`.
 
-        start, first: positions of the block's first query and of its first key.
+        weights: after `zero_own_`. start, first: positions of the block's first query
+        and of its first key.
         """
         slot = self.index[layer]
         stop = start + weights.shape[2]
-        # Subtracted from the sum, it would leave only rounding errors of what a token
-        # receives that gives nearly all of its attention to itself.
-        weights.diagonal(start - first, -2, -1).zero_()
         if self.rows is None:
             columns = weights.sum(-2, keepdim=True)
         else:
             columns = self.rows[:, None, :, start:stop] @ weights
         # add_ instead of +=, which would copy the result onto itself.
         self.sums[:, slot, :, :, first:stop].add_(columns)  # (B, H, R, keys)
+
+
+def zero_own_(weights: torch.Tensor, offset: int) -> torch.Tensor:
+    """Set the attention that tokens give to themselves to 0, in place, and return the
+    weights (..., Q, keys); the first query is the key number `offset`.
+
+    Subtracted from a sum, it would leave only rounding errors of what a token receives
+    that gives nearly all of its attention to itself.
+    """
+    weights.diagonal(offset, -2, -1).zero_()
+    return weights
 
 
 ATTENTION_NAME = "meaningless_tokens"  # of the function, in transformers' registry
@@ -209,8 +217,8 @@ def _attend(
             by_key_head = weights.to(value.dtype).view(len(values), -1, stop - first)
             outputs = by_key_head @ values[:, first:stop]
             mixed.append(outputs.view(*query.shape[:2], -1, value.shape[-1]))
-        if recorded:  # at last, because it changes the weights
-            recorded.add(layer, weights, start, first)
+        if recorded:
+            recorded.add(layer, zero_own_(weights, start - first), start, first)
     # (B, T, H, D), or empty
     output = torch.cat(mixed, 2).transpose(1, 2) if is_mixed else value.new_empty(0)
     if recorded:

@@ -42,7 +42,7 @@ def lock(stream: BinaryIO, path: Path) -> None:
 
 
 RUN = "run.json"
-ADVICE = "use another folder, or delete this one with its results"
+ADVICE = "use another folder (--name or --out), or delete this one with its results"
 
 
 def require_same_settings(folder: Path, settings: dict) -> None:
@@ -56,13 +56,19 @@ def require_same_settings(folder: Path, settings: dict) -> None:
 
 
 def first_difference(before: dict, now: dict) -> str:
-    """Return the first setting that differs, as `name = old, not new`; "" for none."""
+    """Return the first setting that differs, as `name = old, not new`; "" for none.
+
+    Of a file whose digest differs, such as problems_sha256, it names the file.
+    """
     old = _flat(before)
     new = _flat(now)
     for name in old | new:
         old_value = old.get(name, "(absent)")
         new_value = new.get(name, "(absent)")
         if old_value != new_value:
+            file = name.removesuffix("_sha256")
+            if file != name and file in new:
+                return f"another content of {new[file]}"
             return f"{name} = {old_value}, not {new_value}"
     return ""
 

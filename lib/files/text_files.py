@@ -60,6 +60,8 @@ def read_yaml(path: Path) -> Any:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None)
         if mark:
+            is_tab = "'\\t'" in str(problem)
+            problem = "a tab: indent with spaces" if is_tab else problem
             reason = f"line {mark.line + 1}: {problem}"
         else:
             reason = " ".join(str(problem or error).split())

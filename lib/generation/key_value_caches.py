@@ -13,6 +13,7 @@ import torch
 from torch.utils.hooks import RemovableHandle
 from transformers import Cache, DynamicCache, PreTrainedModel
 
+from lib.arm.redistribution import Installed
 from lib.attention.model_properties import (
     device_of,
     layers_without_attention,
@@ -127,12 +128,12 @@ def prefill(
     model: PreTrainedModel,
     rows: Sequence[list[int]],
     positions: Sequence[range],
-    arm_lengths: list[int] | None = None,
+    arm: Installed | None = None,
 ) -> tuple[DynamicCache, torch.Tensor]:
     """Run rows of token ids through a model, and return their cache and the logits (N,
     vocabulary) in float32 at each row's `positions`.
 
-    arm_lengths: the number of first tokens of each row that ARM changes; None: ARM is
+    arm: ARM in this model, with the `lengths` of the rows that it changes; None: it is
     not active. Without ARM, a common prefix is computed once if that saves enough
     tokens. For a model with layers other than attention, the cache is valid only for a
     single row, because the states of several rows include their padding. Raises
@@ -140,7 +141,7 @@ def prefill(
     such layers.
     """
     all_attention = not layers_without_attention(model)
-    if arm_lengths and not all_attention:
+    if arm and not all_attention:
         raise InputError(
             f"{model.config.model_type}: ARM needs a model whose layers all have"
             " attention"
@@ -150,7 +151,7 @@ def prefill(
     config = None if all_attention else model.config.get_text_config()
     cache = DynamicCache(config=config)
     shared: list[int] = []
-    if all_attention and not arm_lengths:
+    if all_attention and not arm:
         before = [row[: at.start] for row, at in zip(rows, positions, strict=True)]
         shared += os.path.commonprefix(before)  # noqa: RUF071 (of any sequences, here ids)
     saved = len(shared) * (len(rows) - 1)
@@ -167,12 +168,7 @@ def prefill(
     ids = on_device(model, pad([torch.tensor(row[past:]) for row in rows])[0])
     flat = [(row, index - past) for row, at in enumerate(positions) for index in at]
     with logits_at(model, *torch.tensor(flat, device=ids.device).T):
-        output = model(
-            input_ids=ids,
-            attention_mask=_arm_mask(ids, arm_lengths),
-            past_key_values=cache,
-            use_cache=True,
-        )
+        output = model(input_ids=ids, past_key_values=cache, use_cache=True)
     return cache, output.logits[0].float()
 
 
@@ -187,18 +183,6 @@ def raise_if_nan(values: torch.Tensor) -> None:
 def overflow_error() -> InputError:
     """Return the error for a model that produced NaN."""
     return InputError("the model overflowed in this dtype (NaN): use --dtype float32")
-
-
-def _arm_mask(ids: torch.Tensor, arm_lengths: list[int] | None) -> torch.Tensor | None:
-    """Return the mask (B, T) of the tokens that ARM changes; None without ARM.
-
-    ARM's hook reads it from the attention mask. As such it hides only padding when
-    prompts are answered; when texts are scored, `lib.attention` ignores it.
-    """
-    if not arm_lengths:
-        return None
-    positions = torch.arange(ids.shape[1], device=ids.device)
-    return (positions < torch.tensor(arm_lengths, device=ids.device)[:, None]).long()
 
 
 def logits_at(

@@ -149,9 +149,10 @@ class _Batch:
             ids = [row.request.input_ids for row in rows]
             sizes = [len(prompt) for prompt in ids]
             last = [range(size - 1, size) for size in sizes]
-            arm_lengths = sizes if self.hook else None
             self._set_arm_generators(rows)
-            filled, logits = prefill(self.engine.model, ids, last, arm_lengths)
+            if self.hook:
+                self.hook.lengths = sizes
+            filled, logits = prefill(self.engine.model, ids, last, self.hook)
             self.cache.write(len(self.rows), filled, sizes)
             self.rows += rows
             return logits

@@ -292,6 +292,17 @@ NAMED = {
 } | {condition.text: condition for condition in SPECIAL}
 
 
+def known_conditions(answered: bool) -> list[str]:
+    """Return the names of conditions, with an example of those of a pattern: all, or
+    those under which answers are generated.
+    """
+    special = [other for other in SPECIAL if not (answered and other.for_likelihood)]
+    patterns = (
+        [] if answered else ["layer-1-only", "hidden-from-layer-1", "mless-last-5"]
+    )
+    return [*CONDITIONS, "arm", "mless+arm", *map(str, special), *patterns]
+
+
 def parse_condition(condition: str | Condition, *, answered: bool = False) -> Condition:
     """Return the condition that a text names; a parsed condition is returned unchanged.
 
@@ -306,11 +317,7 @@ def parse_condition(condition: str | Condition, *, answered: bool = False) -> Co
     match = GRAMMAR.fullmatch(f"none+{condition}" if is_arm_alone else condition)
     named = match and _named(match["name"])
     if not match or not named:
-        special = [
-            other for other in SPECIAL if not (answered and other.for_likelihood)
-        ]
-        known = [*CONDITIONS, "arm", "mless+arm", *map(str, special)]
-        raise unknown("condition", condition, known)
+        raise unknown("condition", condition, known_conditions(answered))
     given = {
         "text": condition,
         "length": int(match["length"]) if match["length"] else None,

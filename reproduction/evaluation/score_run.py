@@ -108,12 +108,12 @@ def log_likelihoods(loaded: Loaded, batch: Mapping[str, TextToScore]) -> list[fl
     ]
     with contextlib.ExitStack() as stack:
         stack.enter_context(_hiding_inserted(loaded, texts))
-        changed = None
+        hook = None
         if arm:
             hook = stack.enter_context(installed(model, arm))
             hook.generators = [_generator(loaded.device, key) for key in batch]
-            changed = [len(text.prompt) for text in texts]
-        _, logits = prefill(model, rows, before, changed)
+            hook.lengths = [len(text.prompt) for text in texts]
+        _, logits = prefill(model, rows, before, hook)
 
     logits /= texts[0].temperature
     tokens = [token for text in texts for token in text.text]

@@ -105,7 +105,7 @@ def measure_attention(
         for after in _observe_prompts(loaded, condition, batch, layers, observing):
             problem = after.problem
             # The same tokens under none, where the first one has no measurement.
-            twins = batch[problem].counterparts[1:-1]
+            _, twins = averaged_tokens(batch[problem])
             parts = [plain[problem].parts[index] for index in twins]
             same = before[problem][..., twins - 1]
             by_problem[problem] = _compared(parts, same, after)
@@ -164,7 +164,7 @@ def _row_of_batch(
     """Return the results for one prompt, given those of its batch and its row there."""
     received = observation.received[row]  # (L, H, R, T)
     inserted = prompt.spans["inserted"]
-    original = received[..., prompt.original[1:-1]]
+    original = received[..., averaged_tokens(prompt)[0]]
     values = [of_layer[row][:, inserted] for of_layer in observation.values]
     return PromptObservation(problem, original, received[..., inserted], values)
 
@@ -200,6 +200,16 @@ def _compared(
     variables["portion"] = inserted_level / level
     variables["lambda_over_heads"] = _lambda_over_heads(parts, before, after.original)
     return {name: tensor.cpu().numpy() for name, tensor in variables.items()}
+
+
+def averaged_tokens(prompt: Prompt) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the indices (n,) of the original tokens over which lambda averages, all
+    but the first and the last, and their indices in the prompt without the insertion.
+
+    Another choice needs a new version of `attention` in `dataset.VERSIONS`, so that
+    older numbers are measured again.
+    """
+    return prompt.original[1:-1], prompt.counterparts[1:-1]
 
 
 def lambda_of(before: torch.Tensor, after: torch.Tensor) -> torch.Tensor:

@@ -13,7 +13,11 @@ from lib.attention.received import received_attention
 from lib.models.loading import Loaded
 from lib.prompts.building import Prompt, build_prompt
 from lib.prompts.conditions import Filler
-from reproduction.measurement.attention_changes import Prompts, lambda_of
+from reproduction.measurement.attention_changes import (
+    Prompts,
+    averaged_tokens,
+    lambda_of,
+)
 
 
 def received_by(loaded: Loaded, prompt: Prompt, layers: Sequence[int]) -> np.ndarray:
@@ -55,7 +59,7 @@ def changes_in_prompt(
     before = np.full_like(after, np.nan)
     without = received_by(loaded, plain, layers)
     before[..., prompt.original] = without[..., prompt.counterparts]
-    inner = prompt.original[1:-1]
+    inner, _ = averaged_tokens(prompt)
     old, new = (torch.from_numpy(received[..., inner]) for received in (before, after))
     return PromptChanges(prompt, before, after, lambda_of(old, new).numpy())
 

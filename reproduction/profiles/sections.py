@@ -22,6 +22,7 @@ from lib.prompts.conditions import (
     ConditionField,
     Example,
     Format,
+    known_conditions,
 )
 
 # Descriptions of fields that several sections have; the command line's help and
@@ -32,10 +33,7 @@ DTYPE = (
     " bfloat16"
 )
 FORMAT = "format of the prompt: plain, or chat if the model has a chat template"
-CONDITIONS_HELP = (
-    "none, mless, mful, random, question, letters; mless:25, mless@end; arm, mless+arm,"
-    " arm:c=0.1:p1=95"
-)
+EXAMPLES = "; also with settings, as in mless:25, mless@end or arm:c=0.1:p1=95"
 # The figures of the paper that show single heads.
 Figure = Literal["fig09", "fig10", "fig11", "fig13", "fig18"]
 
@@ -192,7 +190,9 @@ class Accuracy(Variation, Section):
         " turns of the chat",
     )
     conditions: list[AnsweredField] = Field(
-        ["none", "mless", "mful"], validate_default=True, description=CONDITIONS_HELP
+        ["none", "mless", "mful"],
+        validate_default=True,
+        description=", ".join(known_conditions(answered=True)) + EXAMPLES,
     )
     max_new_tokens: NonNegativeInt = Field(
         1024,
@@ -311,7 +311,7 @@ class Likelihood(Section):
         ["none", "gap", "dilution", "mless"],
         min_length=1,
         validate_default=True,
-        description=CONDITIONS_HELP + "; gap, dilution, layer-1-only, example, bare",
+        description=", ".join(known_conditions(answered=False)) + EXAMPLES,
     )
     at_once: list[ScoredCondition] = Field(
         [],

@@ -120,9 +120,7 @@ def test_a_broken_line_and_broken_settings_are_named_and_left_unchanged(
     assert re.match(r"line 2 of .*completions\.jsonl is not", message)
     assert refused(read, path) == message
     message = broken(tmp_path / "run.json", text)
-    assert message.endswith(
-        "run.json is broken: use another folder, or delete this one with its results"
-    )
+    assert message.endswith(f"run.json is broken: {ADVICE}")
 
 
 @pytest.mark.parametrize(
@@ -137,6 +135,13 @@ def test_other_settings_are_refused_by_name(tmp_path, changed, difference, refus
     fill(tmp_path, "a")
     message = refused(fill, tmp_path, settings=SETTINGS | changed)
     assert message.endswith(f"{difference}: {ADVICE}")
+
+
+def test_a_file_with_another_content_is_named(tmp_path, refused):
+    settings = SETTINGS | {"problems": "mine.jsonl"}
+    fill(tmp_path, "a", settings=settings | {"problems_sha256": "1"})
+    message = refused(fill, tmp_path, settings=settings | {"problems_sha256": "2"})
+    assert message.endswith(f'was made with another content of "mine.jsonl": {ADVICE}')
 
 
 def test_a_failed_write_loses_no_row_and_the_run_continues_later(
