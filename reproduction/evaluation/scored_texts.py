@@ -30,7 +30,7 @@ from lib.prompts.problems import (
     sampling_order,
     solved_problems,
 )
-from lib.prompts.rendering import format_for, is_chat
+from lib.prompts.rendering import format_for, is_chat, require_no_special_token
 from reproduction.evaluation.rows import (
     DRAW_SCORE_FIELDS,
     SCORE_FIELDS,
@@ -64,8 +64,8 @@ def score_solutions(
     score as soon as it is computed, and return the table of all scores, a row per text.
 
     Problems come in sampling order, of which a smaller run has the first ones. Raises
-    InputError for a problem without a solution, a text that exceeds the model's
-    context, and a folder with other settings.
+    InputError for a problem without a solution, a text with a special token or that
+    exceeds the model's context, and a folder with other settings.
     """
     problems = solved_problems(settings.problems, settings.limit, seed)
 
@@ -145,6 +145,8 @@ def _ids(loaded: Loaded, text: str) -> list[int]:
 
 
 def _tokens(loaded: Loaded, text: str) -> list[int]:
+    """Return the tokens of a text; raise InputError for one with a special token."""
+    require_no_special_token(loaded.tokenizer, text, f"the text {text[:40]!r}")
     tokenizer = cast(Any, loaded.tokenizer)
     return tokenizer(text, add_special_tokens=False)["input_ids"]
 
