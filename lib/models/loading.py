@@ -238,6 +238,8 @@ def read_config(folder: Path) -> transformers.PretrainedConfig:
     """Return a checkpoint's config; raise InputError if there is none, or if the
     weights are quantised.
 
+    An attention implementation that config.json names is not used, because it may have
+    to be installed or downloaded, nor are its options for what a forward pass returns.
     If an architecture caps its attention scores, as Gemma 2 does, the config requests
     eager attention, because sdpa, the default of transformers, ignores the cap.
     """
@@ -250,8 +252,12 @@ def read_config(folder: Path) -> transformers.PretrainedConfig:
             f"{folder}: config.json says that its weights are quantised ({method}),"
             " which is not supported: use the original model"
         )
-    if getattr(config.get_text_config(), "attn_logit_softcapping", None):
-        config._attn_implementation = "eager"
+    decoder = config.get_text_config()
+    for part in (config, decoder):
+        part.return_dict, part.output_attentions = True, False
+        part.output_hidden_states = False
+    capped = getattr(decoder, "attn_logit_softcapping", None)
+    config._attn_implementation = "eager" if capped else None
     return config
 
 

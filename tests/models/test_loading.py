@@ -298,6 +298,23 @@ def test_attention_scores_are_capped_if_the_family_caps_them(tmp_path):
     torch.testing.assert_close(prefilled, logits(expected)[0])
 
 
+@pytest.mark.parametrize("name", ["flash_attention_2", "org/kernel", "none", ""])
+def test_an_attention_implementation_in_a_config_is_not_used(
+    tiny_llama, tiny_checkpoint, name
+):
+    edit_config(tiny_checkpoint, attn_implementation=name)
+    loaded = on_cpu(tiny_checkpoint)
+    assert loaded.model.config._attn_implementation == "sdpa"
+    assert torch.equal(logits(loaded.model), logits(on_cpu(tiny_llama).model))
+
+
+def test_options_of_a_config_for_outputs_are_not_used(tiny_llama, tiny_checkpoint):
+    outputs = {"output_attentions": True, "output_hidden_states": True}
+    edit_config(tiny_checkpoint, return_dict=False, **outputs)
+    loaded = on_cpu(tiny_checkpoint)
+    assert torch.equal(logits(loaded.model), logits(on_cpu(tiny_llama).model))
+
+
 def test_a_model_without_a_list_of_layers_is_refused(tmp_path, refused):
     save(of_type("gpt2"), tmp_path)
     assert refused(on_cpu, tmp_path) == (
