@@ -8,6 +8,7 @@ each forward pass. No code of a checkpoint is run.
 """
 
 import functools
+import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -275,6 +276,10 @@ def read_tokenizer(folder: Path) -> Any:
             f"{folder}: its tokenizer gives no character offsets, so token spans"
             " cannot be exact"
         )
+    template = folder / "chat_template.json"  # transformers reads it of processors only
+    if not tokenizer.chat_template and template.is_file():
+        content = json.loads(template.read_text(encoding="utf-8"))
+        tokenizer.chat_template = content["chat_template"]
     return tokenizer
 
 

@@ -401,3 +401,12 @@ def test_a_digest_covers_configs_and_the_names_sizes_and_samples_of_shards(
         shard.unlink()
     (tmp_path / name).write_text(content)
     assert (checkpoint.weights_digest(tmp_path) != before) == is_another
+
+
+def test_a_chat_template_may_be_in_a_file_of_its_own(tiny_checkpoint):
+    template = tiny_checkpoint / "chat_template.jinja"
+    expected = template.read_text()
+    content = json.dumps({"chat_template": expected})
+    (tiny_checkpoint / "chat_template.json").write_text(content)
+    template.unlink()
+    assert on_cpu(tiny_checkpoint).tokenizer.chat_template == expected
