@@ -197,7 +197,7 @@ def test_a_notebook_that_cannot_run_is_named_in_one_line(
     (tmp_path / "demo").mkdir()
     notebook = tmp_path / "01_broken.ipynb"
     notebook.write_text(content)
-    message = refused(reproduce._execute, notebook, load_profile("demo"))
+    message = refused(run._execute, notebook, load_profile("demo"))
     assert "01_broken" in message
     assert said in message
 
