@@ -9,6 +9,7 @@ each forward pass. No code of a checkpoint is run.
 
 import functools
 import json
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -204,9 +205,13 @@ def _loaded(
 
 
 def placement(device: str, dtype: str) -> tuple[str, str]:
-    """Return the device and the dtype that `auto` resolves to."""
+    """Return the device and the dtype that `auto` resolves to; raise InputError for an
+    unknown kind of device.
+    """
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
+    if not re.fullmatch(r"cpu|cuda(:\d+)?", device):
+        raise InputError(f"device {device!r} is not supported: give auto, cpu or cuda")
     if dtype == "auto":
         dtype = "float32" if device == "cpu" else "bfloat16"
     return device, dtype

@@ -129,6 +129,13 @@ def test_a_missing_gpu_is_refused_before_weights_are_read(
         assert message.startswith("device cuda:1 was requested, but torch ")
 
 
+@pytest.mark.parametrize("device", ["mps", "gpu", "cuda:a", ""])
+def test_an_unknown_device_is_refused(tiny_llama, refused, device):
+    for function in (load, load_without_weights):
+        message = refused(function, str(tiny_llama), device=device)
+        assert message == f"device {device!r} is not supported: give auto, cpu or cuda"
+
+
 def test_a_context_ends_where_longrope_would_begin_to_extend_it(tiny_llama, tmp_path):
     folder = shutil.copytree(tiny_llama, tmp_path / "long")
     config = json.loads((folder / "config.json").read_text())
