@@ -19,6 +19,7 @@ import torch
 import transformers
 
 from lib.attention.equivalence_check import check_attention
+from lib.attention.model_properties import longest_context
 from lib.errors import InputError
 from lib.models.checkpoint import (
     checkpoint_errors,
@@ -70,17 +71,10 @@ class Loaded:
 
     @property
     def context(self) -> int:
-        """Maximum number of tokens of a prompt with its answer.
-
-        For a model with longrope it is the context before the extension, because beyond
-        it the longest row of a batch would change the others. Raises InputError if the
-        config has no maximum.
+        """Maximum number of tokens of a prompt with its answer, as `longest_context`
+        defines it; raises InputError if the config has no maximum.
         """
-        config = self.model.config.get_text_config()
-        rope = getattr(config, "rope_parameters", None) or {}
-        if rope.get("rope_type") == "longrope":
-            return rope["original_max_position_embeddings"]
-        positions = getattr(config, "max_position_embeddings", None)
+        positions = longest_context(self.model.config.get_text_config())
         if positions is None:
             raise InputError(f"{self.spec}: its config.json names no longest context")
         return positions

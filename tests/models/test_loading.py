@@ -24,6 +24,7 @@ from transformers import (
     Gemma3TextConfig,
 )
 
+from lib.attention.received import received_attention
 from lib.generation.key_value_caches import prefill
 from lib.models import available_memory, checkpoint, weights
 from lib.models.loading import cut_config, load, load_without_weights, with_weights
@@ -136,18 +137,27 @@ def test_an_unknown_device_is_refused(tiny_llama, refused, device):
         assert message == f"device {device!r} is not supported: give auto, cpu or cuda"
 
 
-def test_a_context_ends_where_longrope_would_begin_to_extend_it(tiny_llama, tmp_path):
-    folder = shutil.copytree(tiny_llama, tmp_path / "long")
-    config = json.loads((folder / "config.json").read_text())
+LONGROPE = {"long_factor": [2.0], "short_factor": [1.0]}
+
+
+@pytest.mark.parametrize(
+    "kind, factors", [("longrope", LONGROPE), ("dynamic", {"factor": 2.0})]
+)
+def test_a_context_ends_where_positions_would_depend_on_the_batch(
+    tiny_checkpoint, kind, factors, refused
+):
+    config = json.loads((tiny_checkpoint / "config.json").read_text())
     width = config["hidden_size"] // config["num_attention_heads"] // 2
-    config["rope_parameters"] |= {
-        "rope_type": "longrope",
-        "original_max_position_embeddings": 64,
-        "long_factor": [2.0] * width,
-        "short_factor": [1.0] * width,
+    rope = {
+        name: value * width if isinstance(value, list) else value
+        for name, value in factors.items()
     }
-    (folder / "config.json").write_text(json.dumps(config))
-    assert load_without_weights(str(folder)).context == 64
+    rope |= {"rope_type": kind, "original_max_position_embeddings": 64}
+    edit_config(tiny_checkpoint, rope_parameters=config["rope_parameters"] | rope)
+    loaded = on_cpu(tiny_checkpoint)
+    assert loaded.context == 64
+    message = refused(received_attention, loaded.model, torch.arange(65))
+    assert message == "a prompt of 65 tokens is longer than the model's context of 64"
 
 
 def test_a_config_without_a_maximum_context_is_named(tiny_llama, refused):
