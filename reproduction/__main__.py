@@ -236,9 +236,6 @@ def _report_error(error: Exception) -> int:
         template = NO_UNIX if error.name in UNIX else NOT_HERE
         message = template.format(error.name)
     elif isinstance(error, OSError):
-        # Otherwise Python would write the rest of its output when it exits, and report
-        # another error.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         if isinstance(error, BrokenPipeError):
             # `| head` closed the pipe: exit as other programs do.
             return 128 + signal.SIGPIPE
@@ -253,4 +250,12 @@ if __name__ == "__main__":
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Tables have characters, such as λ, that not every terminal's encoding has.
         sys.stdout.reconfigure(errors="backslashreplace")
-    sys.exit(main())
+    code = main()
+    try:
+        if sys.stdout:
+            sys.stdout.flush()
+    except OSError:
+        # Otherwise Python would write the rest of its output when it exits, and report
+        # another error.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    sys.exit(code)

@@ -123,7 +123,7 @@ def folder(tmp_path, monkeypatch):
         monkeypatch.setattr(paths, name, tmp_path / name.lower())
     # The repository's data may have a copy of MATH-500.
     monkeypatch.setattr("lib.prompts.problems.DATA", tmp_path)
-    monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
+    monkeypatch.setattr("lib.paths.CACHE", tmp_path / "cache")
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     # Processes that a test starts must find lib.
     monkeypatch.setenv("PYTHONPATH", str(paths.ROOT))
@@ -239,12 +239,22 @@ def test_a_tokenizer_that_does_not_fit_its_model_is_named_in_one_line(
         assert capsys.readouterr().err.splitlines()[-1].startswith(said)
 
 
+def test_a_failing_command_leaves_the_output_of_the_calling_process_open(
+    folder, monkeypatch
+):
+    before = os.fstat(1)
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    monkeypatch.setattr("lib.grading.answer_file.read_pairs", Mock(side_effect=full))
+    assert main(["grade", "good.jsonl"]) == 2
+    assert os.path.samestat(os.fstat(1), before)
+
+
 WITHOUT = (
-    "-c \"import runpy, sys; sys.modules['{}'] = None; runpy.run_module('lib',"
+    "-c \"import runpy, sys; sys.modules['{}'] = None; runpy.run_module('reproduction',"
     " run_name='__main__')\" reproduce --only 01"
 )
 NOT_HERE = "error: {} is not installed here: run `make install` once"
-GRADE, FULL = "-m lib grade many.jsonl", "error: the output: No space left"
+GRADE, FULL = "-m reproduction grade many.jsonl", "error: the output: No space left"
 ENDS = [(f"{GRADE} | head -1", 141, ""), (f"{GRADE} > /dev/full", 2, FULL)]
 ENDS += [(f"{GRADE} >&-", 0, "0.000 [0.000, ")]  # its summary is on stderr
 ENDS += [
@@ -274,6 +284,6 @@ def test_a_terminal_of_another_encoding_shows_the_code_of_a_letter_that_it_lacks
     profile = PROFILE.replace("mine", "ascii").replace("demo", "größe", 1)
     (folder / "mine.yaml").write_text(profile, "utf-8")
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
-    command = [sys.executable, "-m", "lib", "plan", "--profile", "mine.yaml"]
+    command = [sys.executable, "-m", "reproduction", "plan", "--profile", "mine.yaml"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "gr\\xf6\\xdfe" in done.stdout
