@@ -221,6 +221,8 @@ def main(arguments: list[str] | None = None) -> int:
         # Before anything else, because a second Ctrl-C may follow at once.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         advice = "finished work is stored; run the same command again to continue"
+        if typed[:1] in (["grade"], ["plan"]):
+            advice = "nothing is stored"
         print(f"\ninterrupted: {advice}", file=sys.stderr)
         return 130
     except (InputError, OSError, ModuleNotFoundError) as error:

@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from unittest.mock import Mock
@@ -247,6 +248,19 @@ def test_a_failing_command_leaves_the_output_of_the_calling_process_open(
     monkeypatch.setattr("lib.grading.answer_file.read_pairs", Mock(side_effect=full))
     assert main(["grade", "good.jsonl"]) == 2
     assert os.path.samestat(os.fstat(1), before)
+
+
+def test_a_command_that_stores_nothing_says_so_when_it_is_interrupted(
+    folder, monkeypatch, capsys
+):
+    stopped = Mock(side_effect=KeyboardInterrupt)
+    monkeypatch.setattr("lib.grading.answer_file.read_pairs", stopped)
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        assert main(["grade", "good.jsonl"]) == 130
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    assert capsys.readouterr().err == "\ninterrupted: nothing is stored\n"
 
 
 WITHOUT = (
