@@ -362,7 +362,7 @@ def _from_hub() -> list[dict]:
 
 def _from_file(path: Path) -> list[Problem]:
     """Return the problems of a JSONL file; raise InputError for an invalid or empty
-    file, and for a duplicate id.
+    file, for a duplicate id, and for one like those of the embedded set.
     """
     lines: dict[str, int] = {}
     problems = []
@@ -375,6 +375,12 @@ def _from_file(path: Path) -> list[Problem]:
             raise InputError(
                 f"{origin}: unique_id {problem.id!r} was already used on line"
                 f" {lines[problem.id]}"
+            )
+        if problem.id.startswith("embedded/") and not path.samefile(EMBEDDED):
+            raise InputError(
+                f"{origin}: unique_id {problem.id!r} begins as those of the embedded"
+                " set, which are graded and clustered by rules of their own: choose"
+                " another one"
             )
         lines[problem.id] = number
         problems.append(problem)

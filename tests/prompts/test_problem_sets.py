@@ -109,6 +109,10 @@ LEVEL = "level: must be "
         ),
         (BARE | {"problem": None}, "problem: must not be empty, not null"),
         (GOOD, "unique_id 'a' was already used on line 1"),
+        (
+            BARE | {"unique_id": "embedded/a"},
+            "unique_id 'embedded/a' begins as those of",
+        ),
         (BARE | {"level": "hard"}, LEVEL),
         (BARE | {"level": 2.5}, LEVEL),
         (BARE | {"level": True}, LEVEL),
