@@ -221,6 +221,8 @@ def main(arguments: list[str] | None = None) -> int:
         # Before anything else, because a second Ctrl-C may follow at once.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         advice = "finished work is stored; run the same command again to continue"
+        if typed[:1] in (["grade"], ["plan"]):
+            advice = "nothing is stored"
         print(f"\ninterrupted: {advice}", file=sys.stderr)
         return 130
     except (InputError, OSError, ModuleNotFoundError) as error:
@@ -236,9 +238,6 @@ def _report_error(error: Exception) -> int:
         template = NO_UNIX if error.name in UNIX else NOT_HERE
         message = template.format(error.name)
     elif isinstance(error, OSError):
-        # Otherwise Python would write the rest of its output when it exits, and report
-        # another error.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         if isinstance(error, BrokenPipeError):
             # `| head` closed the pipe: exit as other programs do.
             return 128 + signal.SIGPIPE
@@ -253,4 +252,12 @@ if __name__ == "__main__":
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Tables have characters, such as λ, that not every terminal's encoding has.
         sys.stdout.reconfigure(errors="backslashreplace")
-    sys.exit(main())
+    code = main()
+    try:
+        if sys.stdout:
+            sys.stdout.flush()
+    except OSError:
+        # Otherwise Python would write the rest of its output when it exits, and report
+        # another error.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    sys.exit(code)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import papermill
 import yaml
+from nbclient.exceptions import DeadKernelError
 
 from lib.errors import InputError
 from lib.files.atomic import write_atomically
@@ -145,7 +146,11 @@ def _set_environment() -> None:
 
 
 def _execute(notebook: Path, profile: Profile) -> None:
-    """Run one notebook under a profile, and store the executed copy in the results."""
+    """Run one notebook under a profile, and store the executed copy in the results.
+
+    Raises InputError for a cell that fails, a kernel that dies, a copy that cannot be
+    written and a file that is no notebook.
+    """
     # A profile outside data/profiles is passed as the file that records the run.
     shipped = profile.name in profile_names()
     name = profile.name if shipped else str(profile.results / "profile.yaml")
@@ -157,6 +162,7 @@ def _execute(notebook: Path, profile: Profile) -> None:
             str(executed),
             {"profile": name},
             kernel_name="python3",
+            language="python",  # for a notebook whose metadata were removed
             cwd=str(paths.NOTEBOOKS),
             # Otherwise the kernel warns about TCP in front of the progress bar, and
             # now and then reports an error because it is interrupted before it ends.
@@ -170,3 +176,11 @@ def _execute(notebook: Path, profile: Profile) -> None:
         # Papermill's errors often lack the name of the file, which is this copy then.
         path = error.filename or executed
         raise InputError(f"cannot write {path}: {error.strerror or error}") from error
+    except DeadKernelError as error:
+        raise InputError(
+            f"{notebook.stem}: its kernel died, probably because memory ran out: close"
+            " other programs, or choose a smaller model"
+        ) from error
+    except Exception as error:  # of a file that is no notebook, in many classes
+        reason = str(error).partition("\n")[0]
+        raise InputError(f"{notebook} cannot be run: {reason}") from error

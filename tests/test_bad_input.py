@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from unittest.mock import Mock
@@ -41,6 +42,8 @@ FILES = {
     # The model does not exist, so nothing runs if one of the limits is accepted.
     "twice.yaml": PROFILE.replace("[demo]", "[a/b]") + "  limit: 2\n  limit: 3\n",
     "tab.yaml": "name: x\nattention:\n\tlimit: 2\n",
+    "octal.yaml": PROFILE.replace("[demo]", "[a/b]") + "  limit: 020\n",
+    "minutes.yaml": PROFILE.replace("[demo]", "[a/b]") + "  temperature: 1:30.5\n",
     "object.yaml": "name: !!python/object:os.system x\n",
     # An empty answer, NaN as pandas writes it, and a list of rows on one line.
     "blank.jsonl": '{"problem": "2+3?", "answer": ""}',
@@ -77,10 +80,12 @@ evaluate --engine vllm --conditions none,arm | arm: engine vllm does not run ARM
 reproduce --engine vllm | arm: engine vllm does not run ARM: use transformers
 evaluate --speed 3 | unrecognized arguments: --speed 3
 reproduce --profile dmo |
-(did you mean demo?): choose from demo, families, laptop, paper, paper-all, or give a
+(did you mean demo?): choose from authors, demo, families, laptop, paper, paper-all, or give a
 reproduce --profile none.yaml | or give a YAML file by its path from /
 reproduce --profile twice.yaml | twice.yaml: line 8: limit is given twice
 reproduce --profile tab.yaml | tab.yaml: line 3: a tab: indent with spaces
+reproduce --profile octal.yaml | octal.yaml: line 7: 020 is no decimal number
+reproduce --profile minutes.yaml | line 7: 1:30.5 is no decimal number: write
 reproduce --profile object.yaml | could not determine a constructor
 reproduce --only 77 | unknown notebook '77': choose from 01_attention_maps
 reproduce --limit abc | limit: must be a whole number, not 'abc'
@@ -122,7 +127,7 @@ def folder(tmp_path, monkeypatch):
         monkeypatch.setattr(paths, name, tmp_path / name.lower())
     # The repository's data may have a copy of MATH-500.
     monkeypatch.setattr("lib.prompts.problems.DATA", tmp_path)
-    monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
+    monkeypatch.setattr("lib.paths.CACHE", tmp_path / "cache")
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     # Processes that a test starts must find lib.
     monkeypatch.setenv("PYTHONPATH", str(paths.ROOT))
@@ -238,12 +243,35 @@ def test_a_tokenizer_that_does_not_fit_its_model_is_named_in_one_line(
         assert capsys.readouterr().err.splitlines()[-1].startswith(said)
 
 
+def test_a_failing_command_leaves_the_output_of_the_calling_process_open(
+    folder, monkeypatch
+):
+    before = os.fstat(1)
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    monkeypatch.setattr("lib.grading.answer_file.read_pairs", Mock(side_effect=full))
+    assert main(["grade", "good.jsonl"]) == 2
+    assert os.path.samestat(os.fstat(1), before)
+
+
+def test_a_command_that_stores_nothing_says_so_when_it_is_interrupted(
+    folder, monkeypatch, capsys
+):
+    stopped = Mock(side_effect=KeyboardInterrupt)
+    monkeypatch.setattr("lib.grading.answer_file.read_pairs", stopped)
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        assert main(["grade", "good.jsonl"]) == 130
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    assert capsys.readouterr().err == "\ninterrupted: nothing is stored\n"
+
+
 WITHOUT = (
-    "-c \"import runpy, sys; sys.modules['{}'] = None; runpy.run_module('lib',"
+    "-c \"import runpy, sys; sys.modules['{}'] = None; runpy.run_module('reproduction',"
     " run_name='__main__')\" reproduce --only 01"
 )
 NOT_HERE = "error: {} is not installed here: run `make install` once"
-GRADE, FULL = "-m lib grade many.jsonl", "error: the output: No space left"
+GRADE, FULL = "-m reproduction grade many.jsonl", "error: the output: No space left"
 ENDS = [(f"{GRADE} | head -1", 141, ""), (f"{GRADE} > /dev/full", 2, FULL)]
 ENDS += [(f"{GRADE} >&-", 0, "0.000 [0.000, ")]  # its summary is on stderr
 ENDS += [
@@ -273,6 +301,6 @@ def test_a_terminal_of_another_encoding_shows_the_code_of_a_letter_that_it_lacks
     profile = PROFILE.replace("mine", "ascii").replace("demo", "größe", 1)
     (folder / "mine.yaml").write_text(profile, "utf-8")
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
-    command = [sys.executable, "-m", "lib", "plan", "--profile", "mine.yaml"]
+    command = [sys.executable, "-m", "reproduction", "plan", "--profile", "mine.yaml"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "gr\\xf6\\xdfe" in done.stdout

@@ -41,3 +41,15 @@ def test_an_editable_installation_can_be_built(clone):
     done = built(clone, "build_editable")
     assert done.returncode == 0, done.stderr[-2000:]
     assert list(clone.glob("*.whl"))
+
+
+def test_a_checkout_keeps_the_line_ends_of_unix_whatever_git_is_set_to(tmp_path):
+    for name in (".gitattributes", "Makefile"):
+        shutil.copy(ROOT / name, tmp_path)
+    git = ["git", "-c", "core.autocrlf=true"]
+    for command in ("init --quiet", "add ."):
+        subprocess.run([*git, *command.split()], cwd=tmp_path, check=True)
+    makefile = tmp_path / "Makefile"
+    makefile.unlink()
+    subprocess.run([*git, "checkout", "--", "Makefile"], cwd=tmp_path, check=True)
+    assert b"\r" not in makefile.read_bytes()

@@ -102,7 +102,7 @@ accuracy | {levels: []}
 accuracy.levels: must not be empty, not []
 
 | {likelihood: {models: [org/m@a, org/m@b]}}
-org/m@a and org/m@b are both called m: use a separate profile for each
+org/m@a and org/m@b are both called m in results: use a separate profile for each
 
 | {likelihood: {models: [demo], conditions: [none, "arm:mode=code"]}}
 likelihood.conditions (item 2): arm:mode=code: log-likelihoods require ARM's
@@ -309,3 +309,18 @@ def test_a_missing_section_of_a_profile_is_named():
     assert demo.require("ablations") is demo.ablations
     with pytest.raises(InputError, match="demo has no section `likelihood`: add one"):
         demo.require("likelihood")
+
+
+def test_two_models_whose_results_would_have_one_file_name_are_refused(
+    tmp_path, refused
+):
+    for name in ("c d", "c-d"):
+        (tmp_path / name).mkdir()
+    models = {"models": ["c d", "c-d"]}
+    content = {"name": "mine", "description": "x", "attention": models}
+    content["accuracy"] = {"models": ["c d"]}
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(content))
+    message = refused(load_profile, tmp_path / "mine.yaml")
+    assert message.endswith(
+        "both called c-d in results: use a separate profile for each"
+    )

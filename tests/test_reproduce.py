@@ -176,6 +176,32 @@ def settings_of_a_user(tmp_path, monkeypatch):
     monkeypatch.delenv("JUPYTER_PREFER_ENV_PATH", raising=False)
 
 
+DIES = nbformat.v4.new_code_cell("import os; os.kill(os.getpid(), 9)")
+DEAD = nbformat.writes(nbformat.v4.new_notebook(cells=[DIES]))  # without metadata
+
+
+@pytest.mark.parametrize(
+    "content, said",
+    [
+        (DEAD, "its kernel died, probably because memory ran out"),
+        ("", "does not appear to be JSON"),
+        ("<<<<<<< HEAD\n" + DEAD, "does not appear to be JSON"),
+        ('{"nbformat": 4}', "missing an expected key: cells"),
+        ("[]", "has no attribute 'get'"),
+    ],
+)
+def test_a_notebook_that_cannot_run_is_named_in_one_line(
+    monkeypatch, tmp_path, refused, content, said
+):
+    monkeypatch.setattr(paths, "RESULTS", tmp_path)
+    (tmp_path / "demo").mkdir()
+    notebook = tmp_path / "01_broken.ipynb"
+    notebook.write_text(content)
+    message = refused(run._execute, notebook, load_profile("demo"))
+    assert "01_broken" in message
+    assert said in message
+
+
 def test_a_notebook_runs_in_its_folder_with_this_package_whatever_kernels_a_user_has(
     settings_of_a_user, monkeypatch, tmp_path, refused
 ):

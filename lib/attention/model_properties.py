@@ -4,13 +4,16 @@ from collections.abc import Iterable
 from typing import cast
 
 import torch
-from transformers import PreTrainedModel
+from transformers import PreTrainedConfig, PreTrainedModel
 
 from lib.errors import InputError
 
 # transformers' names for layers that mix tokens by a state or a convolution instead of
 # attention, as in Qwen3-Next, Qwen3.5 and LFM2.
 LAYERS_WITHOUT_ATTENTION = ("linear_attention", "conv")
+# transformers' names for positions that change with the longest row of a batch, if it
+# exceeds the original context.
+EXTENDING = ("longrope", "dynamic")
 
 
 def layers_without_attention(model: PreTrainedModel) -> list[int]:
@@ -28,6 +31,22 @@ def require_attention(model: PreTrainedModel, layers: Iterable[int]) -> None:
             f"layers {missing} of this {model.config.model_type} model have no softmax"
             " attention: use the model only for answers and log-likelihoods"
         )
+
+
+def longest_context(config: PreTrainedConfig) -> int | None:
+    """Return the maximum number of tokens of a prompt with its answer, by the config of
+    a decoder; None if it names none.
+
+    For positions of the types in EXTENDING it is the context before the extension,
+    because beyond it the longest row of a batch would change the others.
+    """
+    rope = getattr(config, "rope_parameters", None) or {}
+    # One for all layers, or one for each type of layer.
+    for one in (rope, *rope.values()):
+        extends = isinstance(one, dict) and one.get("rope_type") in EXTENDING
+        if extends and "original_max_position_embeddings" in one:
+            return one["original_max_position_embeddings"]
+    return getattr(config, "max_position_embeddings", None)
 
 
 def device_of(model: PreTrainedModel) -> torch.device:

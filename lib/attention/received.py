@@ -13,7 +13,12 @@ import torch
 from transformers import PreTrainedModel
 
 from lib.attention.custom_attention import Recording, attending
-from lib.attention.model_properties import device_of, on_device, require_attention
+from lib.attention.model_properties import (
+    device_of,
+    longest_context,
+    on_device,
+    require_attention,
+)
 from lib.errors import InputError
 
 
@@ -194,8 +199,8 @@ def _queries(
     require_attention(decoder, layers)
     if input_ids.numel() == 0:
         raise InputError("the batch is empty, so no attention can be measured")
-    context = decoder.config.max_position_embeddings
-    if tokens > context:
+    context = longest_context(decoder.config)
+    if context and tokens > context:
         raise InputError(
             f"a prompt of {tokens} tokens is longer than the model's context of"
             f" {context}"

@@ -89,8 +89,10 @@ def _parsed(answer: str) -> list:
     text = re.sub(r"((?<![_^\d])\d+|(?<=\d)\)) ?(?=\(-?\d+\))", r"\1 \\cdot ", text)
     text = re.sub(r"(?<![\d.])\d*\.\d+(?![\d.])", _as_fraction, text)
     parsed = parse(rf"\boxed{{{text}}}", BOX, parsing_timeout=None, raise_on_error=True)
-    is_and = bool(re.search(r"and|\\land|\\wedge", answer))
-    is_or = bool(re.search(r"or|\\lor|\\vee", answer))
+    # The names of other commands, such as \lfloor, are no words.
+    words = re.sub(r"\\l(and|or)(?![a-zA-Z])|\\[a-zA-Z]+", r" \1 ", answer)
+    is_and = "and" in words or r"\wedge" in answer
+    is_or = "or" in words or r"\vee" in answer
     return [_sympified(value, is_and, is_or) for value in parsed]
 
 

@@ -28,7 +28,11 @@ QUANTISED = ("I8", "U8", "F8", "F6", "F4")
 DIGESTED_BLOCKS = 512
 DIGESTED_BYTES = 1 << 16
 # Files of a checkpoint that decide its numbers and answers, in addition to its shards.
-DIGESTED_FILES = ("config.json", "generation_config.json", "*token*", "*.jinja")
+DIGESTED_FILES = (
+    *("config.json", "generation_config.json", "*.jinja", "chat_template.json"),
+    # Of tokenizers, with their older files.
+    *("*token*", "vocab*", "merges.txt", "*.model"),
+)
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 
 

@@ -9,11 +9,12 @@ byte range of each tensor, so each tensor that is needed becomes a separate safe
 file. Errors of the hub are reported in one line.
 """
 
+import contextlib
 import json
+import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import httpx2
@@ -58,7 +59,7 @@ UNREACHABLE = (
 )
 
 
-@contextmanager
+@contextlib.contextmanager
 def hub_errors(repo: str, revision: str | None = None) -> Iterator[None]:
     """Turn the hub's errors into an InputError; other exceptions pass unchanged."""
     try:
@@ -173,20 +174,25 @@ def needed_tensors(names: Iterable[str], layers: int) -> set[str]:
 
 
 def _fetch(repo: str, commit: str, layers: int, folder: Path) -> None:
-    """Download each needed tensor that is missing into a safetensors file, and write
-    the index.
+    """Download each needed tensor that is missing into a safetensors file, or link it
+    if it was downloaded for another number of layers, and write the index.
     """
     disable_progress_bars()  # of the hub's library, for headers
     shards = HfApi().get_safetensors_metadata(repo, revision=commit)
     needed = needed_tensors(shards.weight_map, layers)
     files = {}
-    for number, name in enumerate(sorted(needed)):
-        files[name] = f"{number}.safetensors"  # the tensor's name could contain a path
+    for number, name in enumerate(sorted(shards.weight_map)):
+        if name in needed:  # the tensor's name could contain a path
+            files[name] = f"tensor-{number}.safetensors"
     with tqdm(desc=repo, total=len(needed), unit="tensor") as bar:
         for shard, header in shards.files_metadata.items():
             url = hf_hub_url(repo, shard, revision=commit)
             begin = 8 + int.from_bytes(_bytes(url, 0, 8), "little")
             for name in needed & header.tensors.keys():
+                others = paths.CACHE / "tensors" / repo
+                for known in others.glob(f"layers-*/{commit}/{files[name]}"):
+                    with contextlib.suppress(OSError):  # a file system without links
+                        os.link(known, folder / files[name])
                 if not (folder / files[name]).is_file():
                     _write(folder / files[name], name, header.tensors[name], url, begin)
                 bar.update()

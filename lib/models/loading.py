@@ -8,6 +8,8 @@ each forward pass. No code of a checkpoint is run.
 """
 
 import functools
+import json
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +19,7 @@ import torch
 import transformers
 
 from lib.attention.equivalence_check import check_attention
+from lib.attention.model_properties import longest_context
 from lib.errors import InputError
 from lib.models.checkpoint import (
     checkpoint_errors,
@@ -68,17 +71,10 @@ class Loaded:
 
     @property
     def context(self) -> int:
-        """Maximum number of tokens of a prompt with its answer.
-
-        For a model with longrope it is the context before the extension, because beyond
-        it the longest row of a batch would change the others. Raises InputError if the
-        config has no maximum.
+        """Maximum number of tokens of a prompt with its answer, as `longest_context`
+        defines it; raises InputError if the config has no maximum.
         """
-        config = self.model.config.get_text_config()
-        rope = getattr(config, "rope_parameters", None) or {}
-        if rope.get("rope_type") == "longrope":
-            return rope["original_max_position_embeddings"]
-        positions = getattr(config, "max_position_embeddings", None)
+        positions = longest_context(self.model.config.get_text_config())
         if positions is None:
             raise InputError(f"{self.spec}: its config.json names no longest context")
         return positions
@@ -203,9 +199,13 @@ def _loaded(
 
 
 def placement(device: str, dtype: str) -> tuple[str, str]:
-    """Return the device and the dtype that `auto` resolves to."""
+    """Return the device and the dtype that `auto` resolves to; raise InputError for an
+    unknown kind of device.
+    """
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
+    if not re.fullmatch(r"cpu|cuda(:\d+)?", device):
+        raise InputError(f"device {device!r} is not supported: give auto, cpu or cuda")
     if dtype == "auto":
         dtype = "float32" if device == "cpu" else "bfloat16"
     return device, dtype
@@ -238,6 +238,8 @@ def read_config(folder: Path) -> transformers.PretrainedConfig:
     """Return a checkpoint's config; raise InputError if there is none, or if the
     weights are quantised.
 
+    An attention implementation that config.json names is not used, because it may have
+    to be installed or downloaded, nor are its options for what a forward pass returns.
     If an architecture caps its attention scores, as Gemma 2 does, the config requests
     eager attention, because sdpa, the default of transformers, ignores the cap.
     """
@@ -250,8 +252,12 @@ def read_config(folder: Path) -> transformers.PretrainedConfig:
             f"{folder}: config.json says that its weights are quantised ({method}),"
             " which is not supported: use the original model"
         )
-    if getattr(config.get_text_config(), "attn_logit_softcapping", None):
-        config._attn_implementation = "eager"
+    decoder = config.get_text_config()
+    for part in (config, decoder):
+        part.return_dict, part.output_attentions = True, False
+        part.output_hidden_states = False
+    capped = getattr(decoder, "attn_logit_softcapping", None)
+    config._attn_implementation = "eager" if capped else None
     return config
 
 
@@ -269,6 +275,10 @@ def read_tokenizer(folder: Path) -> Any:
             f"{folder}: its tokenizer gives no character offsets, so token spans"
             " cannot be exact"
         )
+    template = folder / "chat_template.json"  # transformers reads it of processors only
+    if not tokenizer.chat_template and template.is_file():
+        content = json.loads(template.read_text(encoding="utf-8"))
+        tokenizer.chat_template = content["chat_template"]
     return tokenizer
 
 

@@ -62,6 +62,8 @@ class Source(Settings):
     requirements: str = ""  # the file that installs the wheels
     weights: str = ""  # for captions, if they are not the original ones
     gated: bool = False  # whether a licence has to be accepted on the hub first
+    # Whether its tokenizer has a chat template; None: not known without the tokenizer.
+    chat_template: bool | None = None
     arm: Arm = Arm()  # the paper's settings for this model, or the defaults
     # The decoder's part of config.json, as far as it is known without weights.
     config: dict[str, Any] = Field({})
@@ -87,6 +89,7 @@ class KnownModel(Source):
 
     repo: str
     revision: str
+    chat_template: bool = True
     wheels_revision: str = ""  # the revision of the wheels' weights in results
 
 

@@ -33,7 +33,7 @@ from lib.prompts.conditions import (
     parse_condition,
 )
 from lib.prompts.insertions import insertions, joined_text, joint
-from lib.prompts.rendering import is_chat, render
+from lib.prompts.rendering import is_chat, render, require_no_special_token
 
 
 @dataclass(frozen=True)
@@ -97,9 +97,10 @@ def build_prompt(
     texts that conditions insert; None: the defaults. examples: worked examples, which
     precede the problem as finished turns of the chat. Raises InputError for an unknown
     condition or format, repeat and hint, which need another text of the problem, a
-    blank problem, a filler that cannot be cut to its length, a separator or spaces in
-    a format that has spaces anyway, and if the insertion changes one of the original
-    tokens in such a format (the message names it).
+    blank problem, a text with a special token, a filler that cannot be cut to its
+    length, a separator or spaces in a format that has spaces anyway, and if the
+    insertion changes one of the original tokens in such a format (the message names
+    it).
     """
     condition = parse_condition(condition)
     if condition.posed:
@@ -111,6 +112,10 @@ def build_prompt(
     problem = problem.strip()
     if not problem:
         raise InputError("the problem is blank")
+    require_no_special_token(tokenizer, problem, f"the problem {problem[:40]!r}")
+    for example in examples:
+        shown = f"{example.problem}\n{example.solution}"
+        require_no_special_token(tokenizer, shown, f"the example {shown[:40]!r}")
     content = _content(problem, condition, format, examples)
     baseline = _encode(tokenizer, content)
     if condition.inserted == "none":

@@ -9,10 +9,10 @@ from weakref import WeakKeyDictionary
 
 from lib.errors import InputError
 from lib.prompts.conditions import SEPARATOR_TEXTS, Condition, Filler, Position
+from lib.prompts.rendering import require_no_special_token
 
-# By tokenizer, then by text and length. A cut is the same for every problem, and takes
-# up to 20 ms if the tokenizer has thousands of added tokens, as Gemma's has. The keys
-# are weak, because such a tokenizer needs 300 MB: it must not outlive its model.
+# By tokenizer, then by text and length: a cut is the same for every problem. The keys
+# are weak, so that a tokenizer does not outlive its model.
 _CUTS: WeakKeyDictionary[Any, dict[tuple[str, int], str]] = WeakKeyDictionary()
 
 
@@ -93,12 +93,7 @@ def cut_to_tokens(tokenizer, text: str, length: int) -> str:
 
 def _cut(tokenizer, text: str, length: int) -> str:
     """Return what `cut_to_tokens` caches."""
-    for token in tokenizer.added_tokens_decoder.values():
-        if token.special and token.content in text:
-            raise InputError(
-                f"the filler {text!r} contains {token.content}, a special token of this"
-                " tokenizer: choose another text"
-            )
+    require_no_special_token(tokenizer, text, f"the filler {text!r}")
     word = text.strip()
     # A word is at least one token, so `length` copies are enough. Spaces and line
     # breaks share tokens.

@@ -305,17 +305,25 @@ def digest_of(source: str | Path) -> str:
 
 
 def _math500() -> list[Problem]:
-    """Return MATH-500 from a copy with the known digest in data/ or in the cache
+    """Return MATH-500 from data/, or from a copy with the known digest in the cache
     folder, or else from the hub, after writing a copy into the cache folder.
 
-    Raises InputError if it cannot be downloaded, or has another digest.
+    Raises InputError if it cannot be downloaded, or if it has another digest there or
+    in data/.
     """
+    given = DATA / "math500.jsonl"
     copy = paths.CACHE / "math500.jsonl"
-    for path in (DATA / "math500.jsonl", copy):
+    for path in (given, copy):
         if path.is_file():
             problems = _from_file(path)
             if digest(problems) == MATH500_SHA256:
                 return problems
+            if path == given:
+                raise InputError(
+                    f"{paths.relative_path(path)} is not the known MATH-500: its"
+                    f" problems, ids, answers or their order differ from {MATH500} at"
+                    f" revision {MATH500_REVISION}: replace or remove it"
+                )
 
     lines = [json.dumps(row) for row in _from_hub()]
     write_atomically(copy, "\n".join(lines).encode())
@@ -354,7 +362,7 @@ def _from_hub() -> list[dict]:
 
 def _from_file(path: Path) -> list[Problem]:
     """Return the problems of a JSONL file; raise InputError for an invalid or empty
-    file, and for a duplicate id.
+    file, for a duplicate id, and for one like those of the embedded set.
     """
     lines: dict[str, int] = {}
     problems = []
@@ -367,6 +375,12 @@ def _from_file(path: Path) -> list[Problem]:
             raise InputError(
                 f"{origin}: unique_id {problem.id!r} was already used on line"
                 f" {lines[problem.id]}"
+            )
+        if problem.id.startswith("embedded/") and not path.samefile(EMBEDDED):
+            raise InputError(
+                f"{origin}: unique_id {problem.id!r} begins as those of the embedded"
+                " set, which are graded and clustered by rules of their own: choose"
+                " another one"
             )
         lines[problem.id] = number
         problems.append(problem)

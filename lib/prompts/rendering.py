@@ -1,6 +1,8 @@
 """Render a problem as the text that a model reads: plain, or by its chat template."""
 
 import datetime
+from typing import Any
+from weakref import WeakKeyDictionary
 
 from lib.errors import InputError
 from lib.prompts.conditions import FORMATS
@@ -8,6 +10,27 @@ from lib.prompts.conditions import FORMATS
 # The date for templates that print today's: otherwise prompts would change every day,
 # and all answers would be computed again. Llama 3.1's template has this date.
 DAY = datetime.datetime(2024, 7, 26)
+# The special tokens of each tokenizer, which may be thousands and take 20 ms to list.
+# The keys are weak, because such a tokenizer needs 300 MB: it must not outlive its
+# model.
+_SPECIAL: WeakKeyDictionary[Any, list[str]] = WeakKeyDictionary()
+
+
+def require_no_special_token(tokenizer, text: str, name: str) -> None:
+    """Raise InputError for a text with a special token, such as the end of a turn,
+    which the model would not read as letters.
+
+    name: of the text, for the message.
+    """
+    if tokenizer not in _SPECIAL:
+        added = tokenizer.added_tokens_decoder.values()
+        _SPECIAL[tokenizer] = [token.content for token in added if token.special]
+    for token in _SPECIAL[tokenizer]:
+        if token in text:
+            raise InputError(
+                f"{name} contains {token}, a special token of this tokenizer: choose"
+                " another text"
+            )
 
 
 def format_for(tokenizer, format: str) -> str:

@@ -3,6 +3,7 @@ under a condition, and the settings of ARM; and list every completion of a run b
 key.
 """
 
+import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -40,6 +41,20 @@ def recorded_arm(arm: Arm) -> dict[str, object]:
     return {**arm.model_dump(), "statistics": "sequence"}
 
 
+def format_of(loaded: Loaded, format: str) -> str:
+    """Return the format of a model's prompts; a line says if it is not the requested
+    one, because the model has no chat template.
+    """
+    used = format_for(loaded.tokenizer, format)
+    if used != format:
+        print(
+            f"{loaded.name} has no chat template, so its prompts are {used}, not"
+            f" {format}",
+            file=sys.stderr,
+        )
+    return used
+
+
 def prompt_of(
     loaded: Loaded,
     problem: Problem,
@@ -48,14 +63,12 @@ def prompt_of(
     filler: Filler,
     examples: Sequence[Example] = (),
 ) -> Prompt:
-    """Return the prompt of a problem under a condition, in chat form if `format` is
-    chat and the model has a chat template.
-    """
+    """Return the prompt of a problem under a condition; `format` as of `format_of`."""
     return build_prompt(
         loaded.tokenizer,
         posed(problem, condition),
         condition.model_copy(update={"posed": None}),
-        format=format_for(loaded.tokenizer, format),
+        format=format,
         filler=filler,
         examples=examples,
     )
@@ -95,11 +108,12 @@ def completions_wanted(
     key.
     """
     wanted = {}
+    format = format_of(loaded, accuracy.format)
     for condition in accuracy.conditions:
         arm = arm_of(condition, loaded)
         for problem in problems:
             prompt = prompt_of(
-                loaded, problem, condition, accuracy.format, filler, accuracy.examples
+                loaded, problem, condition, format, filler, accuracy.examples
             )
             parts = key_parts(loaded, problem, condition, prompt)
             for sample in range(accuracy.samples):

@@ -30,7 +30,8 @@ from lib.prompts.problems import (
     sampling_order,
     solved_problems,
 )
-from lib.prompts.rendering import format_for, is_chat
+from lib.prompts.rendering import is_chat, require_no_special_token
+from reproduction.evaluation.row_keys import format_of
 from reproduction.evaluation.rows import (
     DRAW_SCORE_FIELDS,
     SCORE_FIELDS,
@@ -64,8 +65,8 @@ def score_solutions(
     score as soon as it is computed, and return the table of all scores, a row per text.
 
     Problems come in sampling order, of which a smaller run has the first ones. Raises
-    InputError for a problem without a solution, a text that exceeds the model's
-    context, and a folder with other settings.
+    InputError for a problem without a solution, a text with a special token or that
+    exceeds the model's context, and a folder with other settings.
     """
     problems = solved_problems(settings.problems, settings.limit, seed)
 
@@ -108,14 +109,15 @@ def texts_wanted(
     Solutions are scored under settings.conditions, answers under settings.at_once.
     """
     end_of_question = []
-    if not is_chat(format_for(loaded.tokenizer, settings.format)):
+    format = format_of(loaded, settings.format)
+    if not is_chat(format):
         # A chat template ends the question itself.
         end_of_question = _tokens(loaded, "\n")
 
     conditions = dict.fromkeys([*settings.conditions, *settings.at_once])
     solutions = {problem.id: _ids(loaded, problem.solution) for problem in problems}
     texts = []
-    for prompt in prompts_under(loaded, settings.format, filler, problems, conditions):
+    for prompt in prompts_under(loaded, format, filler, problems, conditions):
         problem, condition, _ = prompt
         solution = solutions[problem.id]
         lead = [*end_of_question, *_thought(loaded, condition, solution)]
@@ -145,6 +147,8 @@ def _ids(loaded: Loaded, text: str) -> list[int]:
 
 
 def _tokens(loaded: Loaded, text: str) -> list[int]:
+    """Return the tokens of a text; raise InputError for one with a special token."""
+    require_no_special_token(loaded.tokenizer, text, f"the text {text[:40]!r}")
     tokenizer = cast(Any, loaded.tokenizer)
     return tokenizer(text, add_special_tokens=False)["input_ids"]
 
@@ -276,7 +280,8 @@ def draws_wanted(
         by_problem.setdefault(row["problem_id"], []).append(row)
 
     answered = [problem for problem in problems if problem.id in by_problem]
-    format, filler = drawn_with["format"], Filler(**drawn_with["filler"])
+    format = format_of(loaded, drawn_with["format"])
+    filler = Filler(**drawn_with["filler"])
     texts = []
     for prompt in prompts_under(loaded, format, filler, answered, settings.conditions):
         problem, _, _ = prompt

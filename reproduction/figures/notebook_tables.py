@@ -16,6 +16,7 @@ from IPython.display import Markdown, display
 
 from lib.models.sources import resolve
 from lib.prompts.problems import describe
+from lib.prompts.rendering import is_chat
 from lib.statistics.rounding import decimals_of, format_interval
 
 # By how much numbers may differ in tables that look the same: parts of the number, of
@@ -243,10 +244,19 @@ def preformatted(content):
 
 
 def settings_text(section):
-    """Return a caption with the models and problems of a profile's section."""
+    """Return a caption with the models and problems of a profile's section, and the
+    form of the prompts.
+    """
+    sources = [*map(resolve, section.models)]
     models = []
-    for source in map(resolve, section.models):
+    for source in sources:
         revision = f" @ {source.revision[:12]}" if source.revision else ""
         models.append(f"{source.name}{revision}")
     problems = f"{describe(section.problems)}, in a {section.format} prompt"
+    if is_chat(section.format):
+        plain = [one.name for one in sources if one.chat_template is False]
+        if any(one.chat_template is None for one in sources):
+            plain.append("any other model without a chat template")
+        if plain:
+            problems += f", but a plain one for {' and '.join(plain)}"
     return f"Models: {'; '.join(models)}. Problems: {problems}."

@@ -1,11 +1,11 @@
 """Check that a profile can run, before any weights are read."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from itertools import product
 from math import inf
 
 from lib.errors import InputError
-from lib.models.sources import Source, require_available, resolve, source_with_config
+from lib.models.sources import Source, require_available, source_with_config
 from lib.prompts.conditions import Condition, Filler
 from lib.prompts.problems import (
     load_problems,
@@ -23,7 +23,6 @@ def check(profile: Profile) -> None:
     if profile.all_shipped:
         # Nothing is computed, so neither problems nor models are needed.
         return
-    _require_distinct_names(profile.models)
     require_available(profile.models)
     _check_attention(profile.attention)
     for section in profile.parts.values():
@@ -35,19 +34,6 @@ def check(profile: Profile) -> None:
         if section:
             # Raises InputError for a problem without a reference solution.
             solved_problems(section.problems, section.limit, profile.seed)
-
-
-def _require_distinct_names(specs: Collection[str]) -> None:
-    """Raise InputError for two models with the same name in rows and figures."""
-    known: dict[str, str] = {}
-    for spec in specs:
-        name = resolve(spec).name
-        if name in known:
-            raise InputError(
-                f"{known[name]} and {spec} are both called {name}: use a separate"
-                " profile for each"
-            )
-        known[name] = spec
 
 
 def _check_attention(attention: Attention) -> None:

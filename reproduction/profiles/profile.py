@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -158,7 +159,8 @@ def load_profile(name_or_path: str | Path) -> Profile:
     """Return the profile data/profiles/NAME.yaml, or that of another YAML file.
 
     Paths in a profile are relative to its file. Raises InputError for a file that does
-    not exist, for invalid fields, and for a name that another profile has.
+    not exist, for invalid fields, for a name that another profile has, and for unknown
+    models or two of the same name.
     """
     name = str(name_or_path)
     shipped = profile_names()
@@ -173,6 +175,7 @@ def load_profile(name_or_path: str | Path) -> Profile:
     file = paths.relative_path(path)
     content = read_yaml(path)
     profile = validated(Profile, content, file, context=path.parent)
+    _require_distinct_names(file, profile.models)
 
     # Results and figures are written into folders of this name, so no two profiles may
     # have the same one.
@@ -188,3 +191,16 @@ def load_profile(name_or_path: str | Path) -> Profile:
             " another"
         )
     return profile
+
+
+def _require_distinct_names(file: str, specs: Sequence[str]) -> None:
+    """Raise InputError for two models whose results would have the same name."""
+    known: dict[str, str] = {}
+    for spec in specs:
+        name = file_name(resolve(spec).name)
+        if name in known:
+            raise InputError(
+                f"{file}: {known[name]} and {spec} are both called {name} in results:"
+                " use a separate profile for each"
+            )
+        known[name] = spec

@@ -2,6 +2,7 @@
 rows: a row whose key changes is lost.
 """
 
+import copy
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from reproduction import evaluation, paths
 from reproduction.evaluation.row_keys import arm_of, completions_wanted
 from reproduction.evaluation.score_run import score_key
 from reproduction.evaluation.scored_texts import texts_wanted
-from reproduction.profiles import Likelihood, load_profile
+from reproduction.profiles import Accuracy, Likelihood, load_profile
 
 DEMO = load_profile("demo")
 # Keys depend on the prompt, and problems of MATH-500 may not be in the repository.
@@ -132,3 +133,20 @@ def test_a_key_depends_on_a_models_weights_and_dtype_and_nothing_else_of_it(code
     decide = {name for name, other in others.items() if score_key(other, text) != key}
     assert decide == {"dtype", "name", "revision"}
     assert {field.name for field in fields(Loaded)} == {"source", *OF_MODEL}
+
+
+def test_a_model_without_a_chat_template_gets_plain_prompts_and_a_line_says_so(
+    demo, capsys
+):
+    tokenizer = copy.deepcopy(demo.tokenizer)
+    tokenizer.chat_template = None
+    lacking = replace(demo, tokenizer=tokenizer)
+    section = Accuracy(models=["demo"], conditions=["none", "mless:5"], format="chat")
+    wanted = completions_wanted(lacking, section, Filler(), 0, [PROBLEM])
+    assert [one.prompt.text[:6] for one in wanted.values()] == ["Please", "Please"]
+    said = "SmolLM2-135M-Instruct has no chat template, so its prompts are plain, not"
+    assert capsys.readouterr().err == f"{said} chat\n"
+
+    section = Likelihood(models=["demo"], conditions=["none"], format="chat")
+    texts_wanted(lacking, section, Filler(), [PROBLEM])
+    assert capsys.readouterr().err == f"{said} chat\n"

@@ -353,6 +353,17 @@ def test_a_gap_beyond_the_context_is_refused_by_its_name(run, tmp_path):
     assert not list(tmp_path.rglob("scores.jsonl"))
 
 
+@pytest.mark.parametrize("field", ["solution", "answer"])
+def test_a_text_with_a_special_token_is_refused_before_it_is_scored(
+    run, tmp_path, field
+):
+    text = "It is 2<|im_end|>."
+    problem = PROBLEMS[0].model_copy(update={field: text})
+    with pytest.raises(InputError, match=rf"^the text '{text[:7]}.*<.im_end.>, a spec"):
+        run([problem], conditions=["none"], at_once=["none"])
+    assert not list(tmp_path.rglob("scores.jsonl"))
+
+
 OF_MORE_LAYERS = ["arm:layer=9", "layers-1-to-9-only", "hidden-from-layers-1-to-9"]
 
 

@@ -141,3 +141,13 @@ def test_a_caption_names_models_with_their_revision_and_the_problems():
     models = "SmolLM2-135M-Instruct @ 1c6034f5fee4; Qwen2.5-Math-7B @ b101308fe896"
     said = f"Models: {models}. Problems: MATH-500, in a plain prompt."
     assert settings_text(section) == said
+
+
+def test_a_caption_says_which_models_get_no_chat_prompt(tiny_llama):
+    section = {"problems": "math500", "format": "chat"}
+    for model, said in {
+        "demo": "chat prompt.",
+        "gemma-3-270m": "chat prompt, but a plain one for gemma-3-270m.",
+        str(tiny_llama): "a plain one for any other model without a chat template.",
+    }.items():
+        assert settings_text(SimpleNamespace(models=[model], **section)).endswith(said)

@@ -61,6 +61,7 @@ x \in (2,5) | (2,5) | 2 < x < 5 | x>2 \text{ and } x<5
 [3,\infty) | x \ge 3 | 3 \leq x
 (-\infty,-1)\cup(4,\infty) | (4,\infty) \cup (-\infty,-1) | x<-1 \text{ or } x>4
 (-\infty,-1)\cup(4,\infty) | x<-1 \lor x>4
+(1,3) | x>1, x<\lfloor 3.5 \rfloor ≠ x>1 \text{ or } x<\lfloor 3.5 \rfloor
 (-\infty,-1)\cup(4,\infty) ≠ (-1,4) | x<-1 \text{ or } x \ge 4 | (-\infty,-1)
 (3,-4) | \left( 3,-4 \right) | (x,y)=(3,-4) | x=3, y=-4 | x=3 \text{ and } y=-4
 (3,-4) ≠ (-4,3) | 3,-4 | x=-4, y=3

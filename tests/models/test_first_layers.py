@@ -81,6 +81,22 @@ def test_only_the_bytes_of_the_first_layers_are_fetched_and_they_compute_the_sam
     assert server.sent < 10_000
 
 
+def test_another_number_of_layers_fetches_only_the_tensors_that_no_other_has(
+    server, models, is_exact
+):
+    first_layers(REPO, 2)
+    server.sent_weights = 0
+    assert is_exact(first_three(REPO))
+    third = 0
+    for path in (models / REPO).glob("*.safetensors"):
+        for name, tensor in load_file(path).items():
+            third += tensor.nbytes * ("layers.2." in name)
+    assert third <= server.sent_weights <= third + HEADERS
+    server.sent_weights = 0
+    first_layers(REPO, 1)
+    assert server.sent_weights <= HEADERS
+
+
 def test_a_killed_download_continues_after_the_tensors_on_disk(
     server, monkeypatch, needed, is_exact
 ):

@@ -24,6 +24,7 @@ from transformers import (
     Gemma3TextConfig,
 )
 
+from lib.attention.received import received_attention
 from lib.generation.key_value_caches import prefill
 from lib.models import available_memory, checkpoint, weights
 from lib.models.loading import cut_config, load, load_without_weights, with_weights
@@ -129,18 +130,34 @@ def test_a_missing_gpu_is_refused_before_weights_are_read(
         assert message.startswith("device cuda:1 was requested, but torch ")
 
 
-def test_a_context_ends_where_longrope_would_begin_to_extend_it(tiny_llama, tmp_path):
-    folder = shutil.copytree(tiny_llama, tmp_path / "long")
-    config = json.loads((folder / "config.json").read_text())
+@pytest.mark.parametrize("device", ["mps", "gpu", "cuda:a", ""])
+def test_an_unknown_device_is_refused(tiny_llama, refused, device):
+    for function in (load, load_without_weights):
+        message = refused(function, str(tiny_llama), device=device)
+        assert message == f"device {device!r} is not supported: give auto, cpu or cuda"
+
+
+LONGROPE = {"long_factor": [2.0], "short_factor": [1.0]}
+
+
+@pytest.mark.parametrize(
+    "kind, factors", [("longrope", LONGROPE), ("dynamic", {"factor": 2.0})]
+)
+def test_a_context_ends_where_positions_would_depend_on_the_batch(
+    tiny_checkpoint, kind, factors, refused
+):
+    config = json.loads((tiny_checkpoint / "config.json").read_text())
     width = config["hidden_size"] // config["num_attention_heads"] // 2
-    config["rope_parameters"] |= {
-        "rope_type": "longrope",
-        "original_max_position_embeddings": 64,
-        "long_factor": [2.0] * width,
-        "short_factor": [1.0] * width,
+    rope = {
+        name: value * width if isinstance(value, list) else value
+        for name, value in factors.items()
     }
-    (folder / "config.json").write_text(json.dumps(config))
-    assert load_without_weights(str(folder)).context == 64
+    rope |= {"rope_type": kind, "original_max_position_embeddings": 64}
+    edit_config(tiny_checkpoint, rope_parameters=config["rope_parameters"] | rope)
+    loaded = on_cpu(tiny_checkpoint)
+    assert loaded.context == 64
+    message = refused(received_attention, loaded.model, torch.arange(65))
+    assert message == "a prompt of 65 tokens is longer than the model's context of 64"
 
 
 def test_a_config_without_a_maximum_context_is_named(tiny_llama, refused):
@@ -298,6 +315,23 @@ def test_attention_scores_are_capped_if_the_family_caps_them(tmp_path):
     torch.testing.assert_close(prefilled, logits(expected)[0])
 
 
+@pytest.mark.parametrize("name", ["flash_attention_2", "org/kernel", "none", ""])
+def test_an_attention_implementation_in_a_config_is_not_used(
+    tiny_llama, tiny_checkpoint, name
+):
+    edit_config(tiny_checkpoint, attn_implementation=name)
+    loaded = on_cpu(tiny_checkpoint)
+    assert loaded.model.config._attn_implementation == "sdpa"
+    assert torch.equal(logits(loaded.model), logits(on_cpu(tiny_llama).model))
+
+
+def test_options_of_a_config_for_outputs_are_not_used(tiny_llama, tiny_checkpoint):
+    outputs = {"output_attentions": True, "output_hidden_states": True}
+    edit_config(tiny_checkpoint, return_dict=False, **outputs)
+    loaded = on_cpu(tiny_checkpoint)
+    assert torch.equal(logits(loaded.model), logits(on_cpu(tiny_llama).model))
+
+
 def test_a_model_without_a_list_of_layers_is_refused(tmp_path, refused):
     save(of_type("gpt2"), tmp_path)
     assert refused(on_cpu, tmp_path) == (
@@ -358,7 +392,11 @@ DIGESTED = [
     ("config.json", "other", True),
     ("generation_config.json", "{}", True),
     ("tokenizer.json", "{}", True),
+    ("vocab.json", "{}", True),
+    ("merges.txt", "a b", True),
+    ("spiece.model", "a", True),
     ("chat_template.jinja", "{}", True),
+    ("chat_template.json", "{}", True),
     ("notes.txt", "{}", False),
     ("model.safetensors", "?b..cd", True),
     ("model.safetensors", "ab.?cd", True),
@@ -384,3 +422,12 @@ def test_a_digest_covers_configs_and_the_names_sizes_and_samples_of_shards(
         shard.unlink()
     (tmp_path / name).write_text(content)
     assert (checkpoint.weights_digest(tmp_path) != before) == is_another
+
+
+def test_a_chat_template_may_be_in_a_file_of_its_own(tiny_checkpoint):
+    template = tiny_checkpoint / "chat_template.jinja"
+    expected = template.read_text()
+    content = json.dumps({"chat_template": expected})
+    (tiny_checkpoint / "chat_template.json").write_text(content)
+    template.unlink()
+    assert on_cpu(tiny_checkpoint).tokenizer.chat_template == expected

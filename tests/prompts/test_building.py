@@ -5,6 +5,7 @@ tokenizers of each kind.
 import copy
 import gc
 import itertools
+import re
 import weakref
 from unittest.mock import Mock
 
@@ -25,7 +26,13 @@ from tokenizers.trainers import BpeTrainer
 from transformers import PreTrainedTokenizerFast
 
 from lib.errors import InputError
-from lib.prompts import CONDITIONS, Filler, build_prompt, parse_condition
+from lib.prompts import (
+    CONDITIONS,
+    Filler,
+    build_prompt,
+    insertions,
+    parse_condition,
+)
 from lib.prompts.conditions import (
     INSTRUCTION,
     POSITIONS,
@@ -44,7 +51,7 @@ PROBLEMS = [
     " What is 12 / 4?\n",
     "Ünïcode 中文 😀 e\u0301",
 ]
-PROBLEMS += [r"\[x\]", "one\n\n  two\t three", "What is <end>"]
+PROBLEMS += [r"\[x\]", "one\n\n  two\t three"]
 ENDS = ["<s>", "<end>", "<turn>"]
 CORPUS = [
     INSTRUCTION,
@@ -253,11 +260,19 @@ def test_original_tokens_are_unchanged_for_any_problem(
     checked(tokenizer, problem, condition, format, Filler(length=length))
 
 
-def test_a_filler_with_a_special_token_is_refused(demo, refused):
-    for text in ("<|im_end|>", "a <|im_end|>"):
-        arguments = demo.tokenizer, "What is 7?", "mless"
-        message = refused(build_prompt, *arguments, filler=Filler(mless=text))
-        assert message.startswith(f"the filler {text!r} contains <|im_end|>, a special")
+@pytest.mark.parametrize("format", ["plain", "chat", "authors"])
+@pytest.mark.parametrize("text", ["<|im_end|>", "a <|im_end|>"])
+def test_a_text_with_a_special_token_is_refused(demo, refused, text, format):
+    example = Example(problem=text, solution="Seven.")
+    plain = {"problem": "What is 7?", "condition": "mless", "format": format}
+    changes = {
+        "filler": {"filler": Filler(mless=text)},
+        "problem": {"problem": text},
+        "example": {"examples": [example]},
+    }
+    for name, change in changes.items():
+        message = refused(build_prompt, demo.tokenizer, **plain | change)
+        assert re.match(f"the {name} .* contains <.im_end.>, a special token", message)
 
 
 SPACES = ["between", "end", "random"]
@@ -295,14 +310,8 @@ def test_a_chat_template_with_a_date_gives_the_same_prompt_every_day():
 
 def test_a_filler_is_cut_once_per_tokenizer_and_length(monkeypatch):
     tokenizer = wrapped(byte_level())
-    # Most of the time of a cut is spent on the search for special tokens.
-    read = PreTrainedTokenizerFast.added_tokens_decoder.fget
-    counted = Mock(side_effect=read)
-    monkeypatch.setattr(
-        PreTrainedTokenizerFast,
-        "added_tokens_decoder",
-        property(lambda self: counted(self)),
-    )
+    counted = Mock(side_effect=insertions._cut)
+    monkeypatch.setattr(insertions, "_cut", counted)
     for problem, condition in itertools.product(PROBLEMS, ["none", "mless", "mful:9"]):
         build_prompt(tokenizer, problem, condition)
     assert counted.call_count == 2

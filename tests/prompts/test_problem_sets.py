@@ -109,6 +109,10 @@ LEVEL = "level: must be "
         ),
         (BARE | {"problem": None}, "problem: must not be empty, not null"),
         (GOOD, "unique_id 'a' was already used on line 1"),
+        (
+            BARE | {"unique_id": "embedded/a"},
+            "unique_id 'embedded/a' begins as those of",
+        ),
         (BARE | {"level": "hard"}, LEVEL),
         (BARE | {"level": 2.5}, LEVEL),
         (BARE | {"level": True}, LEVEL),
@@ -200,8 +204,10 @@ def test_a_source_has_a_name_and_math500_given_as_a_file_is_recognised(hub, writ
     assert describe(write(*ROWS[:6])) == "set.jsonl"
 
 
-@pytest.mark.parametrize("folder", ["data", "cache"])
-@pytest.mark.parametrize("rows, times", [(ROWS, 0), (ROWS[:3], 1), ([], 1)])
+@pytest.mark.parametrize(
+    "folder, rows, times",
+    [("data", ROWS, 0), ("cache", ROWS, 0), ("cache", ROWS[:3], 1), ("data", [], 1)],
+)
 def test_math500_is_the_local_copy_or_is_fetched_once_at_its_pinned_revision(
     hub, folder, rows, times, write
 ):
@@ -219,6 +225,13 @@ def test_a_hub_with_an_altered_math500_or_none_is_refused(hub, refused, monkeypa
     monkeypatch.setattr(module.HfApi, "dataset_info", lambda *_, **__: 1 / 0)
     assert "give the path to a JSONL file" in refused(load_problems, "math500")
     assert len(hub.requests) == 1  # a hub that does not answer gets no request for rows
+
+
+def test_another_file_in_the_place_of_math500_is_refused(hub, write, refused):
+    write(*ROWS[:3], to="data/math500.jsonl")
+    message = refused(load_problems, "math500")
+    assert "data/math500.jsonl is not the known MATH-500" in message
+    assert not hub.requests
 
 
 def test_a_cache_that_cannot_be_written_is_reported_in_one_line(hub, refused, tmp_path):
