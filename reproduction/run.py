@@ -16,6 +16,7 @@ from nbclient.exceptions import DeadKernelError
 
 from lib.errors import InputError
 from lib.files.atomic import write_atomically
+from lib.prompts.conditions import AUTHORS_FORMATS
 from reproduction import paths
 from reproduction.claims.verdicts import read_verdicts, totals
 from reproduction.evaluation.answer_tables import (
@@ -47,11 +48,14 @@ NEEDS = {
     "06_claims": EVIDENCE,
     "07_does_it_help": EVIDENCE,
     "08_why": ("ablations", "attention", "controls"),
+    "09_separators": ("likelihood", "main"),
 }
 SHOWS_ACCURACY = "03_math500"
 SHOWS_VERDICTS = "06_claims"
 # Notebooks that show only an optional section of a profile.
 SHOWS_SECTION = {"07_does_it_help": "likelihood", "08_why": "ablations"}
+# Notebooks that show what is measured with the authors' prompt.
+SHOWS_AUTHORS_PROMPT = ("09_separators",)
 
 AnyPart = MeasuredPart | Part
 
@@ -89,21 +93,25 @@ def _print_accuracy(profile: Profile) -> None:
 
 
 def _with_something_to_show(notebooks: list[Path], profile: Profile) -> list[Path]:
-    """Return the notebooks without those that show only sections which the profile does
-    not have.
+    """Return the notebooks without those that show only what the profile does not have.
 
     Raises InputError if no notebook is left.
     """
     lacking = {
-        stem: section
+        stem: f"section `{section}`"
         for stem, section in SHOWS_SECTION.items()
         if section not in profile.parts
     }
+    likelihood = profile.likelihood
+    if likelihood is None or likelihood.format not in AUTHORS_FORMATS:
+        lacking |= dict.fromkeys(
+            SHOWS_AUTHORS_PROMPT, "likelihood with the format authors"
+        )
     others = [path for path in notebooks if path.stem not in lacking]
     if not others:
         stem = notebooks[0].stem
         raise InputError(
-            f"profile {profile.name} has no section `{lacking[stem]}`, which notebook"
+            f"profile {profile.name} has no {lacking[stem]}, which notebook"
             f" {stem[:2]} shows"
         )
     return others

@@ -80,7 +80,7 @@ evaluate --engine vllm --conditions none,arm | arm: engine vllm does not run ARM
 reproduce --engine vllm | arm: engine vllm does not run ARM: use transformers
 evaluate --speed 3 | unrecognized arguments: --speed 3
 reproduce --profile dmo |
-(did you mean demo?): choose from authors, demo, families, laptop, paper, paper-all, or give a
+choose from authors, demo, families, laptop, paper, paper-all, or give a
 reproduce --profile none.yaml | or give a YAML file by its path from /
 reproduce --profile twice.yaml | twice.yaml: line 8: limit is given twice
 reproduce --profile tab.yaml | tab.yaml: line 3: a tab: indent with spaces
