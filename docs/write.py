@@ -22,14 +22,9 @@ from lib.files.atomic import write_atomically
 from lib.statistics.importance_weighting import MIN_MIXED_PROBLEMS
 from reproduction import paths
 from reproduction.claims.verdicts import Verdict, models_of, totals
+from reproduction.figures import short
 
 TEMPLATES = Path(__file__).parent / "templates"
-SHORT_NAMES = {
-    "Qwen2.5-Coder-1.5B-Instruct": "Qwen 1.5B",
-    "Qwen2.5-Coder-0.5B-Instruct": "Qwen 0.5B",
-    "gemma-3-270m": "Gemma 270M",
-    "SmolLM2-135M-Instruct": "SmolLM 135M",
-}
 NUMBER_WORDS = (
     "none",
     "one",
@@ -211,11 +206,6 @@ def names(rows: Iterable) -> str:
     """
     *first, last = [short(row.model) for row in rows] or [""]
     return f"{', '.join(first)} and {last}" if first else last
-
-
-def short(model: str) -> str:
-    """Return a model's short name for narrow tables."""
-    return SHORT_NAMES.get(model, model)
 
 
 FILTERS: tuple[Callable, ...] = (

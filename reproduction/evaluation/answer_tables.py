@@ -244,6 +244,22 @@ def beside_the_paper(table: pd.DataFrame) -> pd.DataFrame:
     return both[["source", "model", "condition", "n", *ACCURACY_INTERVAL]]
 
 
+def reported_gains() -> tuple[float, float]:
+    """Return the smallest and the largest change in accuracy by 55 slashes that the
+    paper reports for a model of its own, in points.
+    """
+    paper = read_yaml(PAPER)
+    bars = pd.DataFrame(paper["fig10"]).pivot(
+        index="model", columns="condition", values="accuracy"
+    )
+    rows = bars.to_dict("records")
+    for name, table in paper.items():
+        if name.startswith("table"):
+            rows += [row for row in table["values"].values() if "mless" in row]
+    gains = [row["mless"] - row["none"] for row in rows]
+    return min(gains), max(gains)
+
+
 def varied_fillers(table: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of `summarise` for the fillers that the paper compares in Fig. 8.
 

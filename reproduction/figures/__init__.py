@@ -46,6 +46,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "in_words",
             "quoted",
             "settings_text",
+            "short",
             "say",
             "show",
             "side_by_side",

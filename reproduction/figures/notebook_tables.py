@@ -26,6 +26,19 @@ OF_INTERVAL = 5e-4
 OF_COLUMN = 1e-4
 P_VALUE = re.compile(r"(.*[._])?p(_value|_holm)?")
 
+# For figures and documents, which have no room for complete names.
+SHORT_NAMES = {
+    "Qwen2.5-Coder-1.5B-Instruct": "Qwen 1.5B",
+    "Qwen2.5-Coder-0.5B-Instruct": "Qwen 0.5B",
+    "gemma-3-270m": "Gemma 270M",
+    "SmolLM2-135M-Instruct": "SmolLM 135M",
+}
+
+
+def short(model: str) -> str:
+    """Return a model's short name, or the name of a model that has none."""
+    return SHORT_NAMES.get(model, model)
+
 
 def csv_of(table):
     """Return a table as the text of a csv file, with six significant digits."""
