@@ -77,6 +77,12 @@ def test_parameters_are_checked_if_a_cell_stands_between_them_and_the_check(kern
 
 
 @pytest.mark.parametrize("stem", [TRY_IT, *STEMS])
+def test_the_check_runs_in_a_notebook_that_was_exported_to_plain_python(stem):
+    declared, check, *_ = first_cells(stem, {})
+    exec(f"{declared}\n{check}", {})
+
+
+@pytest.mark.parametrize("stem", [TRY_IT, *STEMS])
 def test_papermill_lists_each_parameter_with_its_type(stem):
     listed = papermill.inspect_notebook(paths.NOTEBOOKS / f"{stem}.ipynb")
     assert len(listed) == (5 if stem == TRY_IT else 4)

@@ -83,16 +83,22 @@ class PromptParameters(Settings):
         return value
 
 
-def require_known_parameters(cells: Sequence[str]) -> None:
+def require_known_parameters(cells: Sequence[str] | None = None) -> None:
     """Raise InputError if papermill sets a parameter that the notebook does not have.
 
     Papermill only warns about a misspelt name, and the notebook would then run with
     its default settings.
 
-    cells: the sources of the cells that have run (IPython's `In`). The last of them
-    that papermill inserted is compared with the cell before it, which holds the
-    notebook's parameters.
+    cells: the sources of the cells that have run; None: those of this notebook, of
+    which a notebook that was exported to plain Python has none. The last of them that
+    papermill inserted is compared with the cell before it, which holds the notebook's
+    parameters.
     """
+    if cells is None:
+        from IPython import get_ipython  # commands need none
+
+        shell = get_ipython()
+        cells = shell.user_ns["In"] if shell else []
     for declared, injected in reversed(list(pairwise(cells))):
         if injected.startswith(INJECTED):
             known = _assigned(declared)
