@@ -150,7 +150,7 @@ def test_every_documented_command_is_valid(command):
         command = shlex.split(command)[-1].replace("$SLURM_ARRAY_TASK_ID", "1")
     python, flag, package, *arguments = shlex.split(command)
     assert python in ("python", ".venv/bin/python")
-    assert [flag, package] == ["-m", "lib"]
+    assert [flag, package] == ["-m", "reproduction"]
     assert parser().parse_args(arguments).run
 
 

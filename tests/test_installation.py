@@ -17,7 +17,8 @@ def clone(tmp_path):
     for name in ("pyproject.toml", "requirements.txt"):
         shutil.copy(ROOT / name, tmp_path)
     ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "lib", tmp_path / "lib", ignore=ignored)
+    for package in ("lib", "reproduction"):
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=ignored)
     return tmp_path
 
 
@@ -29,10 +30,10 @@ def built(clone, hook):
 
 
 def test_lib_without_the_repository_says_what_is_missing(clone):
-    command = [sys.executable, "-m", "lib", "plan"]
+    command = [sys.executable, "-m", "reproduction", "plan"]
     done = subprocess.run(command, cwd=clone, capture_output=True, text=True)
     assert done.returncode
-    assert done.stderr.startswith(f"error: {clone} has no data/profiles, which lib")
+    assert done.stderr.startswith(f"error: {clone} has no data/models.yaml, which lib")
     assert "run `make install`, or `pip install --editable .`" in done.stderr
     assert done.stderr.count("\n") == 1
 

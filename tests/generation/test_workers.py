@@ -169,7 +169,7 @@ def test_an_interrupted_run_ends_its_cluster_and_can_be_continued(
     folder = tmp_path / "out"
     others = {name: os.environ[name] for name in os.environ if name[:4] != "RAY_"}
     process = subprocess.Popen(
-        [sys.executable, "-m", "lib", *typed(tiny_llama, folder, 2)],
+        [sys.executable, "-m", "reproduction", *typed(tiny_llama, folder, 2)],
         cwd=paths.ROOT,
         env=others | {"RAY_worker_niceness": "0"},
         stderr=subprocess.PIPE,

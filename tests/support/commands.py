@@ -10,7 +10,7 @@ def copy_repository(folder: Path) -> Path:
     """Copy the files that commands need into a folder, without results, and return
     it.
     """
-    for name in ("lib", "notebooks", "data", "studies"):
+    for name in ("lib", "reproduction", "notebooks", "data", "studies"):
         shutil.copytree(
             ROOT / name,
             folder / name,
