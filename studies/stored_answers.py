@@ -24,10 +24,8 @@ from lib.statistics.intervals import (
     RESAMPLES,
     Z_ALPHA,
     Z_POWER,
-    Interval,
     holm,
     interval,
-    smallest_level,
 )
 from lib.statistics.proportions import mcnemar_exact
 from lib.statistics.roc_auc import roc_values
@@ -44,6 +42,13 @@ from reproduction.evaluation.pass_rate_tables import pass_rate_table
 from reproduction.evaluation.weighted_pass_rates import is_mixed, weighted_differences
 from reproduction.profiles import load_profile
 from studies.keeping import RESULTS, keep
+from studies.stored_contrasts import (
+    CHANGE,
+    attention_taken,
+    contrasts,
+    level_of,
+    verdict_counts,
+)
 
 EFFECT = ["effect", "effect_low", "effect_high"]
 # The model whose answers were looked at while their number grew, and the number of
@@ -99,6 +104,7 @@ def change_of_nats(scores: pd.DataFrame) -> pd.Series:
 # ---- token limits --------------------------------------------------------------------
 
 LIMITS = (256, 320, 384, 448, 512, 576, 640, 704, 768)
+SAMPLED_LIMITS = (*LIMITS, 1536)
 
 
 def limits(greedy: pd.DataFrame) -> pd.DataFrame:
@@ -112,11 +118,39 @@ def sampled_limits(sampled: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for model, of_model in by_model(sampled):
-        for limit in (*LIMITS, 1536):
+        for limit in SAMPLED_LIMITS:
             change = change_by_slashes(with_token_limit(of_model, limit))
             row = {"model": model, "limit": limit, "n": len(change)}
             rows.append(row | mean_and_bounds(EFFECT, change, "mean"))
     return pd.DataFrame(rows)
+
+
+def same_limits(greedy: pd.DataFrame, sampled: pd.DataFrame) -> pd.DataFrame:
+    """A row per model and limit: how much more slashes change greedy answers than
+    sampled ones to the same problems (`change`), both by counting.
+
+    p_holm is corrected for the limits of a model. `without` and `with` are greedy less
+    sampled accuracy under each prompt.
+    """
+    tables = []
+    for model, of_model in by_model(greedy):
+        drawn = sampled[sampled["model"] == model]
+        changes = _greedy_less_sampled(of_model, drawn)
+        p_values = p_of_limits(changes)
+        rows = []
+        for (limit, change), p in zip(changes.items(), p_values, strict=True):
+            row = {"model": model, "limit": limit, "n": len(change)}
+            row |= mean_and_bounds(CHANGE, change, "mean") | {"p_value": p}
+            kinds = with_token_limit(of_model, limit), with_token_limit(drawn, limit)
+            for name, condition in (("without", "none"), ("with", "mless")):
+                one, other = (
+                    accuracy_by_problem(kind[kind["condition"] == condition])
+                    for kind in kinds
+                )
+                row[name] = (one - other).dropna().mean()
+            rows.append(row)
+        tables.append(pd.DataFrame(rows).assign(p_holm=holm(p_values)))
+    return pd.concat(tables)
 
 
 # ---- findings by chance --------------------------------------------------------------
@@ -127,16 +161,35 @@ CUTS = np.arange(100, 401)  # problems before the cut
 BLOCKS = 10
 
 
-def chance(points: np.ndarray, greedy: pd.DataFrame) -> pd.DataFrame:
-    """P-values of two findings that were noticed by looking at parts of the data.
+def chance(
+    points: np.ndarray, greedy: pd.DataFrame, sampled: pd.DataFrame
+) -> pd.DataFrame:
+    """P-values of three findings that were noticed by looking at parts of the data.
 
     If many cuts or limits could have been chosen, the p-value compares the largest
     statistic with its null distribution: that of shuffled problems for cuts and blocks,
     of random signs of the problems' changes for limits.
     """
     rows = [{"of": "weighted samples"} | row for row in of_blocks(points)]
-    rows += [{"of": "greedy answers"} | row for row in of_limits(greedy)]
+    changes = {"greedy answers": _by_limit(greedy, LIMITS)}
+    changes["sampled answers"] = _by_limit(sampled, SAMPLED_LIMITS)
+    changes["greedy less sampled"] = _greedy_less_sampled(greedy, sampled)
+    for name, by_limit_ in changes.items():
+        rows += [{"of": name} | row for row in of_limits(by_limit_)]
     return pd.DataFrame(rows)
+
+
+def _by_limit(given: pd.DataFrame, limits_: tuple[int, ...]) -> pd.DataFrame:
+    """Return the change of each problem by slashes, with a column per limit."""
+    changes = {
+        limit: change_by_slashes(with_token_limit(given, limit)) for limit in limits_
+    }
+    return pd.DataFrame(changes)
+
+
+def _greedy_less_sampled(greedy: pd.DataFrame, sampled: pd.DataFrame) -> pd.DataFrame:
+    """Return how much more each problem's greedy answer gains, by limit."""
+    return (_by_limit(greedy, LIMITS) - _by_limit(sampled, LIMITS)).dropna()
 
 
 def of_blocks(points: np.ndarray) -> list[dict]:
@@ -185,16 +238,12 @@ def _spread_of_blocks(points: np.ndarray) -> float:
     return float(np.std(means, ddof=1))
 
 
-def of_limits(greedy: pd.DataFrame) -> list[dict]:
-    """Return rows on the change of one model's greedy answers under LIMITS: the limit
-    with the smallest p-value by itself, after Holm's correction, and as the largest of
-    all.
+def of_limits(by_limit_: pd.DataFrame) -> list[dict]:
+    """Return rows on one model's changes, a column per limit: the limit with the
+    smallest p-value by itself, after Holm's correction, and as the largest of all.
     """
-    limited = [with_token_limit(greedy, limit) for limit in LIMITS]
-    changes = np.sign(np.stack([change_by_slashes(cut) for cut in limited], axis=1))
-    gained = (changes > 0).sum(0)
-    lost = (changes < 0).sum(0)
-    p_values = [mcnemar_exact(*pair) for pair in zip(lost, gained, strict=True)]
+    changes = by_limit_.to_numpy() / POINTS
+    p_values = p_of_limits(by_limit_)
     best = int(np.argmin(p_values))
 
     # Standard errors of the sums without an effect; a limit without any change has
@@ -205,13 +254,26 @@ def of_limits(greedy: pd.DataFrame) -> list[dict]:
     signs = rng.choice([-1.0, 1.0], size=(RESAMPLES, len(changes)))
     by_chance = np.abs(signs @ changes / errors).max(1)
     largest = np.abs(z).max()
-    corrected = f"the same, Holm over {len(LIMITS)} limits"
+    corrected = f"the same, Holm over {len(p_values)} limits"
     of_largest = _share_reaching(by_chance, largest)
     return [
-        _row(f"limit of {LIMITS[best]} tokens", z[best], p_values[best]),
+        _row(f"limit of {by_limit_.columns[best]} tokens", z[best], p_values[best]),
         _row(corrected, z[best], holm(p_values)[best]),
-        _row(f"largest of {len(LIMITS)} limits", largest, of_largest),
+        _row(f"largest of {len(p_values)} limits", largest, of_largest),
     ]
+
+
+def p_of_limits(by_limit_: pd.DataFrame) -> list[float]:
+    """Return the p-value of the change at each limit: McNemar's if a problem has one
+    answer under each prompt, else that of a mean over problems.
+    """
+    p_values = []
+    for _, change in by_limit_.items():
+        if change.isin([-POINTS, 0, POINTS]).all():
+            p_values.append(mcnemar_exact((change < 0).sum(), (change > 0).sum()))
+        else:
+            p_values.append(level_of(change))
+    return p_values
 
 
 def _share_reaching(by_chance: np.ndarray | list[float], found: float) -> float:
@@ -274,16 +336,12 @@ def pooled(direct: pd.DataFrame) -> pd.DataFrame:
         change = changes.mean(axis=1).dropna()
         row = {"condition": condition, "models": changes.shape[1], "n": len(change)}
         row |= mean_and_bounds(["effect", "low", "high"], change, "mean")
-        row["p_value"] = smallest_level(_excludes_zero, change, change.index, "mean")
+        row["p_value"] = level_of(change)
         row["gained"] = int((changes > 0).to_numpy().sum())
         row["lost"] = int((changes < 0).to_numpy().sum())
         rows.append(row)
     table = pd.DataFrame(rows)
     return table.assign(p_holm=holm(table["p_value"]))
-
-
-def _excludes_zero(mean: Interval) -> bool:
-    return mean.low * mean.high > 0
 
 
 # ---- precision -----------------------------------------------------------------------
@@ -407,6 +465,78 @@ def correlation_ends(rho: float, n: int) -> tuple[float, float]:
     return float(low), float(high)
 
 
+# ---- right and wrong answers ---------------------------------------------------------
+
+OWN_ANSWERS = {
+    "a gap": ("gap", "none"),
+    "slashes in the gap": ("mless", "gap"),
+    "layer 1 in addition to later layers": ("mless", "hidden-from-layer-1"),
+    "slashes": ("mless", "none"),
+}
+
+
+def right_minus_wrong(drawn: pd.DataFrame) -> pd.DataFrame:
+    """A row per change and model: how much likelier, in nats, it makes the model's own
+    right answers than its own wrong answers to the same problem.
+
+    Only a problem with both kinds of answers says anything about that.
+    """
+    rows = []
+    for name, (treatment, reference) in OWN_ANSWERS.items():
+        for model, of_model in by_model(drawn[is_mixed(drawn)]):
+            change = (of_model[treatment] - of_model[reference]).astype(float)
+            keys = [of_model["problem_id"], of_model["right"].astype(bool)]
+            means = change.groupby(keys).mean().unstack()
+            both = (means[True] - means[False]).dropna()
+            row = {"change": name, "treatment": treatment, "reference": reference}
+            row |= {"model": model, "n": len(both)}
+            rows.append(row | mean_and_bounds(["nats", "low", "high"], both, "mean"))
+    return pd.DataFrame(rows)
+
+
+def rescue(drawn: pd.DataFrame) -> pd.DataFrame:
+    """Two rows per model: whether slashes solve what fails without them, in %.
+
+    In the first, how often another answer is right after a wrong one without slashes:
+    the other one without them, or one with them. In the second, how often one of two
+    answers under the other prompt is right if none of two is: without slashes and then
+    with them (`slashes`), and the reverse (`none`). n counts the wrong answers, or the
+    problems without a right one.
+    """
+    rows = []
+    for model, of_model in by_model(drawn):
+        right = of_model.groupby(["problem_id", "drawn_under"])["right"].sum()
+        none, mless = (right.xs(name, level=1) for name in ("none", "mless"))
+        wrong, unsolved, unsolved_with = 2 - none, none == 0, mless == 0
+        questions = {
+            "another answer after a wrong one": (
+                (wrong * mless / 2, wrong),
+                (none == 1, wrong),
+            ),
+            "solved by one of two after none": (
+                (unsolved & (mless > 0), unsolved),
+                (unsolved_with & (none > 0), unsolved_with),
+            ),
+        }
+        for question, (with_slashes, without) in questions.items():
+            solved_with, solved_without = _share(*with_slashes), _share(*without)
+            row = {"question": question, "model": model}
+            row |= {"n": int(with_slashes[1].sum())}
+            row |= {"slashes": solved_with.mean(), "none": solved_without.mean()}
+            change = solved_with - solved_without
+            rows.append(row | mean_and_bounds(CHANGE, change, "mean"))
+    return pd.DataFrame(rows)
+
+
+def _share(part: pd.Series, whole: pd.Series) -> pd.Series:
+    """Return numbers by problem whose mean is sum(part) / sum(whole) in %, with its
+    variance by the delta method.
+    """
+    part, whole = part.astype(float), whole.astype(float)
+    share = part.mean() / whole.mean()
+    return POINTS * (share + (part - share * whole) / whole.mean())
+
+
 # ---- weights -------------------------------------------------------------------------
 
 PAIRS = [
@@ -510,20 +640,32 @@ def _growing() -> pd.DataFrame:
 
 def _chance() -> pd.DataFrame:
     points = weighted_differences(_growing(), "mless", "none")
-    first, _ = next(by_model(answers()))
-    greedy = answers()[answers()["model"] == first]
-    return chance(points.loc[in_order(answers("draws"))].to_numpy(), greedy)
+    first, greedy = next(by_model(answers()))
+    sampled = answers("draws")[answers("draws")["model"] == first]
+    ordered = points.loc[in_order(answers("draws"))].to_numpy()
+    return chance(ordered, greedy, sampled)
+
+
+def _contrasts() -> pd.DataFrame:
+    ablations = evaluation.scores(load_profile("families"), "ablations")
+    return contrasts(solutions(), ablations)
 
 
 TABLES: dict[str, Callable[[], pd.DataFrame]] = {
     "limits": lambda: limits(answers()),
     "sampled_limits": lambda: sampled_limits(answers("draws")),
+    "same_limits": lambda: same_limits(answers(), answers("draws")),
     "chance": _chance,
     "greedy_and_sampled": lambda: greedy_and_sampled(answers(), draws()),
     "pooled": lambda: pooled(answers("direct")),
     "precision": lambda: precision(answers(), draws()),
     "solved": lambda: solved(solutions(), answers()),
     "nats_and_points": lambda: nats_and_points(solutions(), draws()),
+    "right_minus_wrong": lambda: right_minus_wrong(draws()),
+    "rescue": lambda: rescue(draws()),
+    "contrasts": _contrasts,
+    "attention_taken": attention_taken,
+    "verdict_counts": verdict_counts,
     "weights": lambda: weights(draws()),
     "blocks": lambda: blocks(_growing(), in_order(answers("draws"))),
     "authors_rule": lambda: pd.concat(map(authors_rule, ("families", "demo"))),

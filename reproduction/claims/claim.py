@@ -32,6 +32,16 @@ MISSING_TABLE_REASONS = {
 }
 
 
+class Otherwise(BaseModel):
+    """Another way to decide a claim that could be defended as well."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    says: str
+    arguments: dict = Field({}, alias="with")  # of the measure, instead of the claim's
+    range: tuple[float | None, float | None] | None = None  # None: the claim's
+    parts: int | None = None  # how many of the parts suffice; None: all
+
+
 class Claim(BaseModel):
     """A statement of the paper and the rule that decides it.
 
@@ -52,6 +62,8 @@ class Claim(BaseModel):
     reading: Literal["literal", "translated", "strict", "generous", "other", "control"]
     paper: dict[str, float] = {}
     planned: int | None = None
+    certain: str | None = None
+    otherwise: Otherwise | None = None
 
     @property
     def bounds(self) -> tuple[float, float]:

@@ -16,7 +16,7 @@ MAX_ERROR_RATE (tests/claims/test_wrong_verdicts.py). The reported interval is a
 that of 95 %.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from math import inf, isclose
 from typing import NamedTuple
 
@@ -100,15 +100,28 @@ def decide(parts: Parts, low: float = -inf, high: float = inf) -> Decision:
             if lies_outside(mean.interval(alpha), low, high):
                 refuted.append(label)
 
-    if len(holds) == len(parts):
-        verdict = "supported"
-    elif refuted:
-        verdict = "in part" if holds else "contradicted"
-    else:
-        verdict = "undecided"
+    verdict = verdict_of(holds, refuted, parts)
     decisive = {label: intervals[label] for label in few or refuted or parts}
     part = _least_favourable(decisive, low, high)
     return Decision(verdict, part, intervals[part], holds, refuted)
+
+
+def verdict_of(
+    holds: Sized, refuted: Sized, parts: Sized, enough: int | None = None
+) -> str:
+    """Return the verdict, given the parts and those of them that hold and are refuted.
+
+    enough: the number of parts that suffice; None: all of them, and a claim of which
+    some parts hold and some are refuted is true in part.
+    """
+    if len(holds) >= (enough or len(parts)):
+        return "supported"
+    if enough:
+        left = len(parts) - len(refuted)
+        return "contradicted" if left < enough else "undecided"
+    if refuted:
+        return "in part" if holds else "contradicted"
+    return "undecided"
 
 
 def _least_favourable(

@@ -32,6 +32,7 @@ from reproduction.claims.decision_rule import (
     decide,
     p_value,
     parts_of,
+    verdict_of,
 )
 from reproduction.claims.verdicts import Control, Estimate, Verdict
 from reproduction.evaluation.profile_parts import answers, draws, scores
@@ -125,6 +126,7 @@ def judge_one(claim: Claim, model: str, evidence: Mapping[str, Any]) -> Verdict:
         unit=claim.unit,
         range=claim.range,
         written=claim.written_for(model),
+        certain=claim.certain,
     )
     try:
         values = values_of(claim, evidence)
@@ -148,11 +150,31 @@ def judge_one(claim: Claim, model: str, evidence: Mapping[str, Any]) -> Verdict:
         parts=len(parts),
         holds=tuple(decision.holds),
         refuted=tuple(decision.refuted),
+        otherwise=_otherwise(claim, evidence),
         of_example=_share_of_example(claim, evidence, parts),
         control=_control(untrained),
         uniform=_control(uniform),
-        specific=_is_specific(claim, decision, untrained),
+        specific=_is_specific(decision, untrained),
     )
+
+
+def _otherwise(claim: Claim, evidence: Mapping[str, Any]) -> str | None:
+    """Return the verdict by the claim's other way to decide it, uncorrected; None if it
+    has none.
+    """
+    other = claim.otherwise
+    if other is None:
+        return None
+    changes: dict[str, Any] = {"arguments": claim.arguments | other.arguments}
+    if other.range:
+        changes["range"] = other.range
+    changed = claim.model_copy(update=changes)
+    try:
+        parts = parts_of(values_of(changed, evidence).sel(network=TRAINED))
+    except Untestable:
+        return None
+    decision = decide(parts, *changed.bounds)
+    return verdict_of(decision.holds, decision.refuted, parts, other.parts)
 
 
 def estimate_of(result: Interval) -> Estimate:
@@ -191,21 +213,16 @@ def _share_of_example(
     return estimate_of(share)
 
 
-def _is_specific(
-    claim: Claim, decision: Decision, untrained: Sequence[Network]
-) -> bool | None:
-    """Return whether any untrained network gets another verdict than the trained one,
-    or the same verdict with an estimate on another side of the range.
+def _is_specific(decision: Decision, untrained: Sequence[Network]) -> bool | None:
+    """Return whether any untrained network gets another verdict than the trained one.
 
-    None if there is no untrained network, or the verdict is undecided.
+    None if there is no untrained network, or the claim is neither supported nor holds
+    in part: that untrained networks miss a limit, too, says nothing about a
+    contradiction, since they may do so by another number.
     """
-    if not untrained or decision.verdict == "undecided":
+    if not untrained or decision.verdict not in ("supported", "in part"):
         return None
-    estimates = [decision.interval.estimate]
-    estimates += [network.interval.estimate for network in untrained]
-    sides = {tuple(value > bound for bound in claim.bounds) for value in estimates}
-    verdicts = {decision.verdict, *(network.verdict for network in untrained)}
-    return len(sides) > 1 or len(verdicts) > 1
+    return any(network.verdict != decision.verdict for network in untrained)
 
 
 def _control_networks(

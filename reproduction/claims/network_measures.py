@@ -9,13 +9,15 @@ the reason. A component is a part of the claim, such as a layer. Most claims use
 likelihoods.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
+from xarray import ufuncs
 
+from lib.statistics.intervals import POINTS
 from reproduction.claims.decision_rule import Untestable
 from reproduction.measurement.dataset import TRAINED
 from reproduction.measurement.network_tables import log_changes
@@ -25,6 +27,19 @@ AFFINE_FORMS = {
     "affine": "one λ, one σ",
     "line": "a coefficient of σ per token",
     "softmax": "a λ per token",
+}
+
+
+def _others(values: xr.DataArray) -> list[Hashable]:
+    """Return the dimensions that are averaged: all but network and problem."""
+    return [dim for dim in values.dims if dim not in ("network", "problem")]
+
+
+# How values of several heads or layers become one, by name.
+AVERAGES: dict[str, Callable[[xr.DataArray], xr.DataArray]] = {
+    "mean": lambda values: values.mean(_others(values)),
+    "median": lambda values: values.median(_others(values)),
+    "geometric": lambda values: ufuncs.exp(ufuncs.log(values).mean(_others(values))),
 }
 # By dimension: a label, a list of labels, or {"from": label} for it and all later ones.
 Labels = Mapping[str, Any]
@@ -37,30 +52,39 @@ def compared(
     less: Labels | None = None,
     over: Labels | None = None,
     each: str | None = None,
-    times: float = 1,
+    average: str = "mean",
 ) -> xr.DataArray:
     """Return the variables `of` at the labels `at`, minus their values at the labels
-    `less`, divided by their values at the labels `over`, times `times`.
+    `less`, divided by their values at the labels `over`.
 
     `less` and `over` give only the labels that differ from `at`; without them, nothing
-    is subtracted or divided. Subtraction and division are done head by head. All
-    dimensions but network and problem are then averaged, except `each`, every label of
-    which becomes a component. A head for which a value is missing is left out of a
-    problem's mean, and the component's name has the number of heads that remain.
+    is subtracted or divided. All dimensions but network and problem are averaged before
+    that, except `each`, every label of which becomes a component. A head for which a
+    value is missing is left out of all averages of a problem, and the component's name
+    has the number of heads that remain. average: a key of AVERAGES.
     """
     components = {}
     for name in of:
-        values = _selected(measured, name, at)
-        if less:
-            values = values - _selected(measured, name, {**at, **less})
-        if over:
-            values = values / _selected(measured, name, {**at, **over})
-        by_label = _by_label(values, each) if each else {name: values}
-        for label, numbers in by_label.items():
-            averaged = [d for d in numbers.dims if d not in ("network", "problem")]
-            means = times * numbers.mean(averaged)
-            components[label + _heads_left(numbers)] = means
+        sides = [_selected(measured, name, at)]
+        for other in (less, over):
+            if other:
+                sides.append(_selected(measured, name, {**at, **other}))
+        complete = sum(side * 0 for side in sides)  # 0, or NaN if any side is missing
+        by_side = [_by_label(side + complete, each, name) for side in sides]
+        for label, numbers in by_side[0].items():
+            means = [AVERAGES[average](labels[label]) for labels in by_side]
+            value = means.pop(0)
+            if less:
+                value = value - means.pop(0)
+            if over:
+                value = value / means.pop(0)
+            components[label + _heads_left(numbers)] = value
     return _named(components)
+
+
+def compared_in_points(measured: xr.Dataset, **labels: Any) -> xr.DataArray:
+    """Return `compared` of shares, in percentage points."""
+    return POINTS * compared(measured, **labels)
 
 
 def filler_attention(measured: xr.Dataset, condition: str, layer: int) -> xr.DataArray:
@@ -172,14 +196,18 @@ def _heads_left(values: xr.DataArray) -> str:
     return f" ({count} of {values.sizes['head']} heads)"
 
 
-def _by_label(values: xr.DataArray, dim: str) -> dict[str, xr.DataArray]:
+def _by_label(
+    values: xr.DataArray, dim: str | None, name: str
+) -> dict[str, xr.DataArray]:
     """Return the values at each label of a dimension, by the label; a number gets the
-    dimension's name, as "layer 2".
+    dimension's name, as "layer 2". Without a dimension, return all by their name.
     """
+    if dim is None:
+        return {name: values}
     parts = {}
     for label in values[dim].values.tolist():
-        name = label if isinstance(label, str) else f"{dim} {label}"
-        parts[name] = values.sel({dim: label}, drop=True)
+        text = label if isinstance(label, str) else f"{dim} {label}"
+        parts[text] = values.sel({dim: label}, drop=True)
     return parts
 
 

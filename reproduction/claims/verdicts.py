@@ -87,6 +87,7 @@ class Verdict:
     unit: str
     range: tuple[float | None, float | None]  # in which the claim says the parts lie
     written: str  # the rule: "before" or "after" data of its kind on this model
+    certain: str | None = None  # why the claim is nearly certain by construction
     verdict: str = "undecided"  # one of VERDICTS
     reason: str | None = None
 
@@ -108,6 +109,7 @@ class Verdict:
     control: Control | None = None  # untrained networks
     uniform: Control | None = None  # uniform attention
     specific: bool | None = None  # whether an untrained network gets another verdict
+    otherwise: str | None = None  # the verdict by the claim's other way to decide it
     # A change of log-likelihood in % of the gain by a worked example in the prompt.
     of_example: Estimate | None = None
 
@@ -120,15 +122,22 @@ class Verdict:
     @computed_field
     @property
     def word(self) -> str:
-        """The verdict as tables and figures print it: one of VERDICTS or NOT_JUDGED."""
+        """The verdict as tables and figures print it: one of VERDICTS or NOT_JUDGED.
+
+        A verdict that is lost after Holm's correction is undecided.
+        """
         if self.n == 0:
             return NOT_TESTED
-        return self.verdict if self.n >= ENOUGH else TOO_FEW
+        if self.n < ENOUGH:
+            return TOO_FEW
+        return "undecided" if self.lost else self.verdict
 
     @property
     def decided(self) -> bool:
-        """Whether the claim was judged, with another verdict than "undecided"."""
-        return self.word not in (*NOT_JUDGED, "undecided")
+        """Whether the claim was judged, with another verdict than "undecided", before
+        Holm's correction.
+        """
+        return self.n >= ENOUGH and self.verdict != "undecided"
 
     @computed_field
     @property
@@ -156,7 +165,7 @@ def verdicts_on(
 def verdicts_as_text(verdicts: Iterable[Verdict]) -> str:
     """Format each verdict in a line with its effect, or the reason why it has none.
 
-    † marks a verdict that is not significant after the correction for all verdicts.
+    † marks one that is undecided only after the correction for all verdicts.
     """
     lines = []
     for row in verdicts:

@@ -34,7 +34,7 @@ def test_later_layers_are_averaged_over_the_problems_that_reached_them():
     for layer, ratio in ((5, 1.1), (6, 1.3)):
         lam[:, layer - 1] = np.where(went_deeper, ratio, np.nan)
     row = verdict_on("later-layers", lambdas(lam, 30, layers=6))
-    assert (row.n, row.part) == (24, "lambda")
+    assert (row.n, row.part) == (24, "lambda_over_heads")
     assert row.estimate.effect == pytest.approx(1.2)
 
 
@@ -209,6 +209,30 @@ def test_layers_are_compared_over_the_heads_measured_in_both(lacking, heads):
     row = verdict_on("regularity", evidence, arguments=IN_LAYER_2)
     assert row.part == f"layer 2{heads}"
     assert row.effect == pytest.approx((lacking * 0.5 + (40 - lacking) * 1.75) / 40)
+
+
+@pytest.mark.parametrize(
+    ("average", "effect"), [("mean", 10.5 - 1), ("median", 3 - 1), ("geometric", 4 - 1)]
+)
+def test_heads_and_layers_are_averaged_before_they_are_compared(average, effect):
+    by_condition = np.ones((1, 3, 40, 3, 2))
+    by_condition[:, 1] = [[1, 2], [2, 4], [8, 32]]
+    by_condition[:, 1, :, 2, 1] = 46 if average == "mean" else 32
+    at = {"condition": "mless", "layer": [1, 2, 3]}
+    arguments = {"of": ["lambda"], "at": at, "less": {"condition": "mful"}}
+    arguments |= {"average": average}
+    row = verdict_on("dilution", lambdas(by_condition), arguments=arguments)
+    assert row.effect == pytest.approx(effect)
+
+
+def test_a_ratio_is_one_of_means_over_heads():
+    by_condition = np.ones((1, 3, 40, 3, 2))
+    by_condition[:, 1] = 1, 3  # mless
+    by_condition[:, 2] = 2, 2  # mful
+    at = {"condition": "mful", "layer": 1}
+    arguments = {"of": ["lambda"], "at": at, "over": {"condition": "mless"}}
+    row = verdict_on("mful-alike", lambdas(by_condition), arguments=arguments)
+    assert row.effect == 1
 
 
 def test_layers_without_a_common_head_are_not_tested():

@@ -16,7 +16,7 @@ FALL = {
 def test_a_row_has_the_verdict_the_range_and_the_untrained_networks():
     judged = verdict(part="lambda", specific=False, survives=False)
     (row,) = numbers_table([judged]).to_dict("records")
-    assert row["verdict"] == "supported †"
+    assert row["verdict"] == "undecided †"
     assert row["measured"] == "0.80 [0.70, 0.90]"
     assert row["range"] == "below 1"
     assert row["untrained"] == "the same"

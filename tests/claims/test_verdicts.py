@@ -11,6 +11,8 @@ from scipy import stats
 from lib.statistics.intervals import ENOUGH
 from lib.statistics.proportions import tango_interval
 from reproduction import paths
+from reproduction.claims.claim import Otherwise
+from reproduction.claims.decision_rule import verdict_of
 from reproduction.claims.judging import judge
 from reproduction.claims.verdicts import (
     read_verdicts,
@@ -57,18 +59,38 @@ def test_a_table_of_no_verdicts_has_their_columns():
     assert {"id", "model", "unit", "effect", "n", "holds"} <= set(verdict_table([]))
 
 
-def test_specificity_is_unknown_without_a_control_or_a_decided_verdict():
+def test_specificity_is_unknown_without_a_control_or_a_claim_that_holds():
     alone = verdict_on("dilution", planted(0.6))
     assert (alone.control, alone.specific) == (None, None)
     undecided = verdict_on("dilution", planted(1, 0.5, 0.5, 0.5, 0.45))
     assert undecided.control.verdict == "supported"
     assert undecided.specific is None
+    contradicted = verdict_on("dilution", planted(1.2, 1.3, 1.3, 1.3, 0.45))
+    assert contradicted.verdict == contradicted.control.verdict == "contradicted"
+    assert contradicted.specific is None
 
 
-def test_contradictions_on_opposite_sides_of_a_range_make_a_verdict_specific():
-    judged = verdict_on("dilution", planted(0.6, 1.3, 1.3, 1.3, 0.45), range=(0.9, 1.1))
-    assert judged.verdict == judged.control.verdict == "contradicted"
-    assert judged.specific
+@pytest.mark.parametrize(
+    ("otherwise", "verdict"),
+    [
+        ({"range": (None, 0.5)}, "contradicted"),
+        ({"with": {"average": "median"}}, "supported"),
+        ({"parts": 1}, "supported"),
+    ],
+)
+def test_a_claim_may_have_another_way_to_be_decided(otherwise, verdict):
+    other = Otherwise(says="otherwise", **otherwise)
+    judged = verdict_on("dilution", planted(0.6), otherwise=other)
+    assert (judged.verdict, judged.otherwise) == ("supported", verdict)
+    assert verdict_on("dilution", planted(0.6)).otherwise is None
+
+
+@pytest.mark.parametrize(
+    ("holds", "refuted", "verdict"),
+    [("abc", "d", "supported"), ("ab", "c", "undecided"), ("ab", "cd", "contradicted")],
+)
+def test_some_of_the_parts_may_suffice(holds, refuted, verdict):
+    assert verdict_of(holds, refuted, "abcd", enough=3) == verdict
 
 
 def test_a_verdict_that_is_significant_only_before_correction_is_marked():
@@ -81,7 +103,7 @@ def test_a_verdict_that_is_significant_only_before_correction_is_marked():
     assert (alone.survives, alone.lost) == (True, False)
     for each in judge([CLAIMS["accuracy-mless"]] * 3, {"m": evidence}):
         assert each.p < 0.05 < each.p_holm
-        assert each.verdict == "supported"
+        assert (each.verdict, each.word) == ("supported", "undecided")
         assert (each.survives, each.lost) == (False, True)
 
 
@@ -150,7 +172,7 @@ def test_a_claim_is_reported_for_models_that_can_test_it_or_else_for_one(
     [
         (0, "not tested", False),
         (ENOUGH - 1, "too few", False),
-        (ENOUGH, "supported", True),
+        (ENOUGH, "undecided", True),  # not significant after Holm's correction
     ],
 )
 def test_a_verdict_is_decided_only_with_enough_problems(n, word, decided):
@@ -167,9 +189,10 @@ def test_totals_count_literal_claims_by_status():
         verdict("c", "m", n=0, reason="nothing"),
         verdict("d", "m", reading="strict"),
     ]
-    assert totals(verdicts) == "2 supported, 1 too few, 1 not tested"
+    expected = "1 supported, 1 undecided, 1 too few, 1 not tested"
+    assert totals(verdicts) == expected
     lines = verdicts_as_text(verdicts).splitlines()
-    assert lines[1] == "supported †    a, n: 0.80 [0.70, 0.90] λ, n = 40"
+    assert lines[1] == "undecided †    a, n: 0.80 [0.70, 0.90] λ, n = 40"
     assert lines[3] == "not tested     c, nothing"
 
 

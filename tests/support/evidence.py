@@ -29,13 +29,16 @@ def verdict_on(name, evidence, model="m", **changes):
 
 
 def lambdas(values, n=40, layers=3, networks=("trained",)):
-    """Return evidence on λ for two heads; the values are broadcast to (network,
-    condition, problem, layer, head).
+    """Return evidence on λ for two heads, and on that of their means; the values are
+    broadcast to (network, condition, problem, layer, head).
     """
     labels = {"network": list(networks), "condition": CONDITIONS}
     labels["problem"] = [f"embedded/template{i % TEMPLATES}/{i}" for i in range(n)]
     labels |= {"layer": range(1, layers + 1), "head": [1, 2]}
-    return {"measured": dataset(labels, {"lambda": values})}
+    labels |= {"span": ["original"], "query": ["all"]}
+    measured = dataset(labels, {"lambda": values})
+    means = measured["lambda"].mean("head").expand_dims(["span", "query"], [-2, -1])
+    return {"measured": measured.assign(lambda_over_heads=means)}
 
 
 def dataset(labels, arrays):

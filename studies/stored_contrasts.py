@@ -1,0 +1,145 @@
+"""Tables of stored likelihoods, attention and verdicts, for studies.stored_answers.
+
+They compare what the verdicts leave out: slashes with other insertions, with fewer
+slashes and at other positions, problems that were scored later, and long solutions. The
+docstring of each function says what its table shows; none was planned.
+"""
+
+import functools
+
+import pandas as pd
+
+from lib.statistics.intervals import POINTS, Interval, holm, smallest_level
+from reproduction import paths
+from reproduction.claims.verdicts import VERDICTS, Verdict, read_verdicts
+from reproduction.evaluation.answer_tables import mean_and_bounds
+from reproduction.measurement.measurement_run import measure
+from reproduction.profiles import load_profile
+
+CHANGE = ["change", "low", "high"]
+SHORT = 192  # tokens of the longest solution in the ablations
+# Pairs of conditions (treatment, reference) by what their difference says. Holm's
+# correction of a question is over its pairs and all models.
+QUESTIONS = {
+    "slashes, instead of another insertion": [
+        ("mless", "random"),
+        ("mless", "mful"),
+        ("mless", "letters"),
+    ],
+    "number of slashes": [("mless:10", "none"), ("mless", "mless:10")],
+    "position of slashes": [
+        ("mless@before", "none"),
+        ("mless", "none"),
+        ("mless@random", "none"),
+    ],
+}
+LAYER_1 = ("mless", "hidden-from-layer-1")
+
+
+def level_of(values: pd.Series) -> float:
+    """Return the p-value of a mean over problems: the smallest level at which its
+    interval excludes 0.
+    """
+
+    def excludes_zero(mean: Interval) -> bool:
+        return mean.low * mean.high > 0
+
+    return smallest_level(excludes_zero, values, values.index, "mean")
+
+
+@functools.cache
+def verdicts() -> list[Verdict]:
+    """Return the stored verdicts on claims that were tested."""
+    return [row for row in read_verdicts(paths.DATA / "families") if row.n]
+
+
+def contrasts(scores: pd.DataFrame, ablations: pd.DataFrame) -> pd.DataFrame:
+    """A row per question, pair of conditions, problems and model: the change of the
+    reference solution's log-likelihood, in nats.
+
+    `scores` were planned, and those of `ablations`, on short solutions, came later.
+    p_holm is corrected for the rows of the question, and p_verdicts as if the row were
+    one more verdict.
+    """
+    rows = []
+    for question, pairs in QUESTIONS.items():
+        for pair in pairs:
+            rows += _changes(ablations, pair, question, "short")
+    question = "layer 1 in addition to later layers"
+    rows += _changes(scores, LAYER_1, question, "planned")
+    rows += _changes(ablations, LAYER_1, question, "short")
+    keys = ["model", "problem_id"]
+    planned = scores.loc[scores["condition"] == LAYER_1[1], keys].drop_duplicates()
+    later = ablations.merge(planned, how="left", indicator=True)
+    later = later[later["_merge"] == "left_only"]
+    rows += _changes(later, LAYER_1, question, "short, not planned")
+    is_short = scores["tokens"].astype(int) <= SHORT
+    for pair in (("mless", "none"), ("gap", "none")):
+        for problems, of_length in (("short", is_short), ("longer", ~is_short)):
+            of_pair = scores[of_length]
+            rows += _changes(of_pair, pair, "length of the solution", problems)
+
+    table = pd.DataFrame(rows)
+    by_question = table.groupby("question", sort=False)["p_value"]
+    known = [row.p for row in verdicts()]
+    with_verdicts = [float(holm([*known, p])[-1]) for p in table["p_value"]]
+    return table.assign(p_holm=by_question.transform(holm), p_verdicts=with_verdicts)
+
+
+def _changes(
+    scores: pd.DataFrame, pair: tuple[str, str], question: str, problems: str
+) -> list[dict]:
+    """Return a row per model that has problems scored under both conditions."""
+    treatment, reference = pair
+    rows = []
+    for model, of_model in scores.groupby("model", sort=False):
+        nats = of_model.pivot(index="problem_id", columns="condition", values="nats")
+        if not {treatment, reference} <= set(nats):
+            continue
+        change = (nats[treatment] - nats[reference]).astype(float).dropna()
+        row = {"question": question, "treatment": treatment, "reference": reference}
+        row |= {"problems": problems, "model": model, "n": len(change)}
+        row |= mean_and_bounds(CHANGE, change, "mean")
+        rows.append(row | {"p_value": level_of(change)})
+    return rows
+
+
+def attention_taken() -> pd.DataFrame:
+    """A row per model and insertion: the share of attention that it takes in layer 1,
+    less what slashes take, in points, on all problems.
+    """
+    rows = []
+    for model, measured in measure(load_profile("families"), "attention").items():
+        of_layer = measured["mass"].sel(network="trained", layer=1)
+        # A row per problem, and a column per condition.
+        taken = POINTS * of_layer.mean("head").to_pandas().T.astype(float)
+        for inserted in ("random", "mful"):
+            change = (taken[inserted] - taken["mless"]).dropna()
+            row = {"model": model, "inserted": inserted, "n": len(change)}
+            row |= {"slashes": taken["mless"].mean(), "taken": taken[inserted].mean()}
+            rows.append(row | mean_and_bounds(CHANGE, change, "mean"))
+    return pd.DataFrame(rows)
+
+
+def verdict_counts() -> pd.DataFrame:
+    """A row per reading and time at which rules were written: how many rules and
+    verdicts there are, and how many verdicts of each kind.
+
+    A rule counts by its first model; for some models data had been seen by then.
+    """
+    rows = pd.DataFrame(
+        {
+            "reading": [row.reading for row in verdicts()],
+            "written": [row.written for row in verdicts()],
+            "word": [row.word for row in verdicts()],
+            "first": [
+                row.id not in [other.id for other in verdicts()[:place]]
+                for place, row in enumerate(verdicts())
+            ],
+        }
+    )
+    groups = rows.groupby(["reading", "written"], sort=False)
+    words = groups["word"].value_counts().unstack(fill_value=0)
+    words = words.reindex(columns=[*VERDICTS, "too few"], fill_value=0)
+    counts = groups["first"].agg(rules="sum", verdicts="size")
+    return counts.join(words).reset_index()
