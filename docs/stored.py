@@ -114,17 +114,6 @@ def about(claim: str) -> list[Verdict]:
     return verdicts_on(verdicts("families"), claim, ENOUGH)
 
 
-def attention_taken(inserted: str, model: str | None = None) -> list[float]:
-    """Return the share of attention that an insertion receives in layer 1, in %, for
-    each model or for one.
-
-    inserted: a value of the column in mass_by_layer.csv, such as slashes.
-    """
-    shares = csv("figures/families/mass_by_layer.csv")
-    first = shares[(shares.layer == 1) & (shares.inserted == inserted)]
-    return list(first.mass if model is None else first.mass[first.model == model])
-
-
 @functools.cache
 def first_token(model: str) -> tuple[float, float]:
     """Return the attention that the first token of the example prompt receives in layer
@@ -135,14 +124,10 @@ def first_token(model: str) -> tuple[float, float]:
     return float(first.sel(condition="none")), float(first.sel(condition="mless"))
 
 
-def sentence_takes_as_much() -> list[bool]:
-    """Return for each model whether a sentence receives at least as much attention as
-    the slashes in layer 1.
-    """
-    pairs = zip(
-        attention_taken("a sentence as long"), attention_taken("slashes"), strict=True
-    )
-    return [sentence >= slashes for sentence, slashes in pairs]
+@functools.cache
+def claims() -> dict[str, Claim]:
+    """Return the claims by their ids."""
+    return {claim.id: claim for claim in load_claims()}
 
 
 def claims_untested_on_families() -> list[Claim]:
@@ -152,7 +137,7 @@ def claims_untested_on_families() -> list[Claim]:
     tested = {row.id for row in verdicts("families") if row.n}
     return [
         claim
-        for claim in load_claims()
+        for claim in claims().values()
         if claim.reading == "literal"
         and hasattr(answer_measures, claim.measure)
         and claim.id not in tested

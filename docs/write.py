@@ -196,8 +196,8 @@ def gains(rows: Iterable[Verdict]) -> list[Verdict]:
 
 
 def supported(rows: Iterable[Verdict]) -> list[Verdict]:
-    """Return the verdicts that support their claim."""
-    return [row for row in rows if row.verdict == "supported"]
+    """Return the verdicts that support their claim, after Holm's correction."""
+    return [row for row in rows if row.word == "supported"]
 
 
 def names(rows: Iterable) -> str:

@@ -20,7 +20,6 @@ import torch
 import xarray as xr
 
 from lib import progress
-from lib.arm.settings import Arm
 from lib.models.loading import Loaded, load
 from lib.prompts.problems import Problem, load_problems
 from reproduction.claims import judge, load_claims
@@ -49,7 +48,7 @@ def measured(loaded: Loaded, problems: list[Problem], profile: Profile) -> xr.Da
         loaded, problems, CHANGES, profile.attention.format, profile.filler
     )
     inserted = {name: prompts[name] for name in ("none", *INSERTIONS)}
-    arm = Arm(**loaded.source.arm)
+    arm = loaded.source.arm
     steps = [
         measure_attention(loaded, inserted),
         measure_affine(loaded, prompts),
@@ -94,7 +93,7 @@ def compared(spec: str, profile: Profile, limit: int) -> dict:
         "lambda_largest_change": float(abs(lambda_change).max()),
         "log_ratio_largest_change": float(abs(log_change).max()),
         "claims": len(old),
-        "verdicts_moved": " ".join(name for name in old if old[name] != new[name]),
+        "verdicts_moved": ", ".join(name for name in old if old[name] != new[name]),
     }
 
 

@@ -129,8 +129,8 @@ def same_limits(greedy: pd.DataFrame, sampled: pd.DataFrame) -> pd.DataFrame:
     """A row per model and limit: how much more slashes change greedy answers than
     sampled ones to the same problems (`change`), both by counting.
 
-    p_holm is corrected for the limits of a model. `without` and `with` are greedy less
-    sampled accuracy under each prompt.
+    p_holm is corrected for the limits of a model. `without` and `with_slashes` are
+    greedy less sampled accuracy under each prompt.
     """
     tables = []
     for model, of_model in by_model(greedy):
@@ -142,7 +142,7 @@ def same_limits(greedy: pd.DataFrame, sampled: pd.DataFrame) -> pd.DataFrame:
             row = {"model": model, "limit": limit, "n": len(change)}
             row |= mean_and_bounds(CHANGE, change, "mean") | {"p_value": p}
             kinds = with_token_limit(of_model, limit), with_token_limit(drawn, limit)
-            for name, condition in (("without", "none"), ("with", "mless")):
+            for name, condition in (("without", "none"), ("with_slashes", "mless")):
                 one, other = (
                     accuracy_by_problem(kind[kind["condition"] == condition])
                     for kind in kinds
@@ -171,15 +171,15 @@ def chance(
     of random signs of the problems' changes for limits.
     """
     rows = [{"of": "weighted samples"} | row for row in of_blocks(points)]
-    changes = {"greedy answers": _by_limit(greedy, LIMITS)}
-    changes["sampled answers"] = _by_limit(sampled, SAMPLED_LIMITS)
+    changes = {"greedy answers": changes_by_limit(greedy, LIMITS)}
+    changes["sampled answers"] = changes_by_limit(sampled, SAMPLED_LIMITS)
     changes["greedy less sampled"] = _greedy_less_sampled(greedy, sampled)
     for name, by_limit_ in changes.items():
         rows += [{"of": name} | row for row in of_limits(by_limit_)]
     return pd.DataFrame(rows)
 
 
-def _by_limit(given: pd.DataFrame, limits_: tuple[int, ...]) -> pd.DataFrame:
+def changes_by_limit(given: pd.DataFrame, limits_: tuple[int, ...]) -> pd.DataFrame:
     """Return the change of each problem by slashes, with a column per limit."""
     changes = {
         limit: change_by_slashes(with_token_limit(given, limit)) for limit in limits_
@@ -189,7 +189,8 @@ def _by_limit(given: pd.DataFrame, limits_: tuple[int, ...]) -> pd.DataFrame:
 
 def _greedy_less_sampled(greedy: pd.DataFrame, sampled: pd.DataFrame) -> pd.DataFrame:
     """Return how much more each problem's greedy answer gains, by limit."""
-    return (_by_limit(greedy, LIMITS) - _by_limit(sampled, LIMITS)).dropna()
+    changes = changes_by_limit(greedy, LIMITS) - changes_by_limit(sampled, LIMITS)
+    return changes.dropna()
 
 
 def of_blocks(points: np.ndarray) -> list[dict]:

@@ -123,7 +123,8 @@ def test_the_largest_of_many_limits_is_compared_with_the_largest_by_chance():
             right = condition == "mless" if number < 10 else number % 2 == 0
             answer = record(condition, f"p{number}", right)
             rows.append(answer | {"completion_tokens": tokens})
-    alone, corrected, largest = stored_answers.of_limits(frame(rows))
+    changes = stored_answers.changes_by_limit(frame(rows), stored_answers.LIMITS)
+    alone, corrected, largest = stored_answers.of_limits(changes)
     assert alone["question"] == "limit of 640 tokens"
     assert alone["p_value"] == pytest.approx(2 / 2**10)
     assert corrected["p_value"] == pytest.approx(9 * 2 / 2**10)

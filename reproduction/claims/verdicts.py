@@ -114,6 +114,11 @@ class Verdict:
     of_example: Estimate | None = None
 
     @property
+    def title(self) -> str:
+        """The claim, with a mark if it is nearly certain by construction."""
+        return f"{self.claim} §" if self.certain else self.claim
+
+    @property
     def estimate(self) -> Estimate:
         """The effect of the deciding part; NaN if the claim was not tested."""
         effect = nan if self.effect is None else self.effect
@@ -271,7 +276,7 @@ def _row(
 ) -> dict[str, Any]:
     has_several = verdict.parts > 1
     return {
-        "claim": verdict.claim,
+        "claim": verdict.title,
         "reading": verdict.reading,
         "model": verdict.model,
         "verdict": f"{verdict.word} †" if verdict.lost else verdict.word,

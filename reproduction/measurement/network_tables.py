@@ -122,25 +122,27 @@ def mass_table(model: xr.Dataset, *, all_layers: bool = False) -> pd.DataFrame:
     first layers, with untrained networks and with uniform attention.
     """
     return _beside_controls(
-        POINTS * model.mass, "mass", ["mless", "random"], all_layers
+        POINTS * model.mass.mean("head"), "mass", ["mless", "random"], all_layers
     )
 
 
 @of_each_model
 def lambda_table(model: xr.Dataset) -> pd.DataFrame:
-    """Return the mean of lambda over heads by insertion and layer: of every insertion
-    and, under the slashes, of untrained networks and of uniform attention.
+    """Return lambda_over_heads of the original tokens, a ratio of means over heads, by
+    insertion and layer: of every insertion and, under the slashes, of untrained
+    networks and of uniform attention.
     """
     conditions = ["mless", "mful", "random"]
-    return _beside_controls(model["lambda"], "lambda", conditions)
+    values = model.lambda_over_heads.sel(span="original", query="all", drop=True)
+    return _beside_controls(values, "lambda", conditions)
 
 
 def _beside_controls(
     values: xr.DataArray, name: str, conditions: list[str], all_layers: bool = False
 ) -> pd.DataFrame:
-    """Return the mean over heads by layer and `inserted`, which names the insertion and
-    the network in words: the trained network under those conditions that were measured,
-    and the control networks with slashes.
+    """Return the mean by layer and `inserted`, which names the insertion and the
+    network in words: the trained network under those conditions that were measured, and
+    the control networks with slashes.
     """
     trained = select_layers(values, all_layers)
     controls = values.sel(condition="mless")
@@ -153,10 +155,8 @@ def _beside_controls(
     )
     tables["slashes, attention spread evenly"] = controls.sel(network=UNIFORM)
     rows = {
-        inserted: means_table(of_heads.mean("head"), name)[
-            ["layer", name, "low", "high", "n"]
-        ]
-        for inserted, of_heads in tables.items()
+        inserted: means_table(of_layers, name)[["layer", name, "low", "high", "n"]]
+        for inserted, of_layers in tables.items()
     }
     return pd.concat(rows, names=["inserted"]).reset_index("inserted")
 

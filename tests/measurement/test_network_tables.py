@@ -144,15 +144,16 @@ def test_sinks_are_heads_whose_mean_share_is_large_in_the_later_layers():
     assert table.sinks.tolist() == [1]
 
 
-def test_the_mean_lambda_has_the_same_three_references():
+def test_lambda_over_heads_has_the_same_three_references():
     networks = ["trained", *UNTRAINED, UNIFORM]
-    # (network, condition, problem, layer, head); `he` was not measured.
-    lam = np.full((len(networks), 3, 2, 1, 2), NAN)
-    lam[0, 0] = [[[0.6, 1.0]], [[0.7, 1.1]]]
+    # (network, condition, problem, layer, span, query); `he` was not measured.
+    lam = np.full((len(networks), 3, 2, 1, 1, 1), NAN)
+    lam[0, 0, :, 0, 0, 0] = 0.8, 0.9
     lam[0, 2] = 0.5
-    lam[1:, 0] = np.array([0.5, 0.6, 0.7, 0.4])[:, None, None, None]
+    lam[1:, 0] = np.array([0.5, 0.6, 0.7, 0.4])[:, None, None, None, None]
     labels = {"network": networks, "condition": ["mless", "mful", "random"]}
-    table = lambda_table(measured({"lambda": lam}, **labels))
+    labels |= {"span": ["original"], "query": ["all"]}
+    table = lambda_table(measured({"lambda_over_heads": lam}, **labels))
     assert table.inserted.tolist() == [
         "slashes",
         "a sentence as long",
