@@ -74,6 +74,9 @@ RANDOM_LETTERS = " ".join(
 class Filler(Settings):
     """The texts that conditions insert, with their length in tokens and position.
 
+    A text of your own takes the place of another: `Filler(mless="ok ")` with the
+    condition mless, or in a profile `filler: {mless: "ok "}`.
+
     A text is repeated until it has `length` tokens.
     """
 

@@ -15,7 +15,6 @@ from collections.abc import (
     Iterable,
     Iterator,
     Mapping,
-    Sequence,
 )
 from dataclasses import dataclass, field
 from itertools import product
@@ -26,11 +25,11 @@ import torch
 
 from lib import progress
 from lib.arm.redistribution import installed
-from lib.attention.custom_attention import hiding
 from lib.errors import InputError
 from lib.files.row_store import open_store, require_same_settings, settings_key
 from lib.generation.engine_interface import processor_name
 from lib.generation.key_value_caches import prefill, raise_if_nan
+from lib.generation.log_likelihood import hiding_inserted
 from lib.models.loading import Loaded, load_without_weights, with_weights
 from lib.prompts.batches import in_batches
 from lib.prompts.building import Prompt
@@ -107,12 +106,13 @@ def log_likelihoods(loaded: Loaded, batch: Mapping[str, TextToScore]) -> list[fl
         for ids, size in zip(rows, sizes, strict=True)
     ]
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_hiding_inserted(loaded, texts))
+        prompts = [text.prompt for text in texts]
+        stack.enter_context(hiding_inserted(loaded, texts[0].condition, prompts))
         hook = None
         if arm:
             hook = stack.enter_context(installed(model, arm))
             hook.generators = [_generator(loaded.device, key) for key in batch]
-            hook.lengths = [len(text.prompt) for text in texts]
+            hook.lengths = list(map(len, prompts))
         _, logits = prefill(model, rows, before, hook)
 
     logits /= texts[0].temperature
@@ -121,21 +121,6 @@ def log_likelihoods(loaded: Loaded, batch: Mapping[str, TextToScore]) -> list[fl
     nats = logits.gather(1, ids)[:, 0] - logits.logsumexp(-1)
     raise_if_nan(nats)
     return [float(part.sum()) for part in nats.double().cpu().split(sizes)]
-
-
-def _hiding_inserted(
-    loaded: Loaded, texts: Sequence[TextToScore]
-) -> contextlib.AbstractContextManager[None]:
-    """Return a context manager within which the layers that the texts' condition names
-    hide the inserted tokens.
-    """
-    view = texts[0].condition.view
-    spans = [text.prompt.spans["inserted"] for text in texts]
-    hidden = view.hidden(loaded.layers)
-    silenced = view.silenced(loaded.layers)
-    visible = texts[0].condition.visible
-    shown = [visible.within(span) for span in spans] if visible else None
-    return hiding(loaded.model, spans, hidden, silenced, shown)
 
 
 def _generator(device: str, key: str) -> torch.Generator:
