@@ -18,7 +18,6 @@ from docs import stored
 from docs.stored import about, contrast, paper_gain, verdicts
 from docs.write import cells, gains, names
 from reproduction import paths
-from reproduction.figures import short
 
 DOCUMENTS = ("README.md", "docs/report.md")
 BIG = "Qwen2.5-Coder-1.5B-Instruct"
