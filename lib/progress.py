@@ -1,4 +1,5 @@
-"""Show progress bars on stderr, if a program switches them on.
+"""Show progress bars on stderr, if a program switches them on or somebody watches a
+notebook's cell.
 
 progress.shown = True
 with progress.bar("layer 1", len(prompts)) as bar:
@@ -8,6 +9,7 @@ with progress.bar("layer 1", len(prompts)) as bar:
 import sys
 from typing import Any
 
+from IPython.core.getipython import get_ipython
 from tqdm import tqdm as Bar
 
 shown = False  # set by programs such as `python -m reproduction`
@@ -22,9 +24,23 @@ def bar(
     """Return a progress bar with counts and the time left, for use in a `with` block.
 
     total, done: how many units there are, and how many are done before the bar starts.
-    least: fewer units are done in a moment and show no bar.
+    least: fewer units are done in a moment and show no bar. In a notebook the bar is
+    removed at its end, so that it is no part of the stored outputs.
     """
+    in_notebook = accepts_input()
     pace: dict[str, Any] = {} if sys.stderr.isatty() else IN_A_LOG
+    if in_notebook:
+        pace = {"leave": False}
     names = {"desc": text, "unit": unit}
-    disable = not shown or total < least
+    disable = not (shown or in_notebook) or total < least
     return Bar(total=total, initial=done, disable=disable, **names, **pace)
+
+
+def accepts_input() -> bool:
+    """Return whether this cell can receive input from a person: True in JupyterLab,
+    False under papermill, nbconvert and nbval.
+    """
+    kernel = getattr(get_ipython(), "kernel", None)
+    if not kernel:
+        return False
+    return bool(kernel.get_parent("shell").get("content", {}).get("allow_stdin"))

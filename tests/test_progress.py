@@ -17,6 +17,16 @@ def test_a_bar_that_is_switched_off_prints_nothing(capsys, monkeypatch):
     assert not capsys.readouterr().err
 
 
+def test_a_bar_is_drawn_and_removed_where_somebody_watches_a_cell(capsys, monkeypatch):
+    monkeypatch.setattr(progress, "shown", False)
+    monkeypatch.setattr(progress, "accepts_input", lambda: True)
+    with progress.bar("layer 1", 2) as bar:
+        bar.update(2)
+    *_, drawn, blank, end = capsys.readouterr().err.split("\r")
+    assert drawn.startswith("layer 1:")
+    assert not blank.strip() and not end
+
+
 def test_few_units_have_no_bar(capsys):
     for total, written in ((4, False), (5, True)):
         with progress.bar("layer 1", total, least=5) as bar:

@@ -15,12 +15,12 @@ import ipywidgets
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from IPython.core.getipython import get_ipython
 from IPython.display import HTML, Image, display
 
 from lib.errors import InputError, validated
 from lib.generation.engine_interface import Request, Sampling, engine_class
 from lib.models.loading import Loaded
+from lib.progress import accepts_input
 from lib.prompts.building import build_prompt
 from lib.prompts.conditions import POSITIONS, Filler
 from reproduction.figures.saved_figures import bytes_of
@@ -65,16 +65,6 @@ def show_prompt(
         layer=ipywidgets.IntSlider(1, 1, len(_layers(loaded))),
         head=ipywidgets.IntSlider(1, 1, loaded.heads),
     )
-
-
-def accepts_input() -> bool:
-    """Return whether this cell can receive input from a person: True in JupyterLab,
-    False under papermill, nbconvert and nbval.
-    """
-    kernel = getattr(get_ipython(), "kernel", None)
-    if not kernel:
-        return False
-    return bool(kernel.get_parent("shell").get("content", {}).get("allow_stdin"))
 
 
 def draw_prompt(
