@@ -4,6 +4,7 @@
 - paths: the locations of notebooks, profiles, figures and results.
 - profiles: the settings that a user can choose, in a profile or on the command line.
 - measurement: attention and activations over all problems and models.
+- row_keys: the keys of answers and scores, by which stored ones are found.
 - evaluation: answers and log-likelihoods, their storage, and tables of them.
 - claims: the claims, and the rule that decides each of them.
 - figures: the appearance of figures and printed tables.
@@ -21,7 +22,8 @@ A subpackage imports only from `lib` and from the lines above it:
 
     paths
     profiles figures
-    measurement evaluation
+    measurement row_keys
+    evaluation
     claims
     plan
     run

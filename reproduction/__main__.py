@@ -83,7 +83,7 @@ def claims(overrides: Overrides) -> None:
     from reproduction.claims.judging import gather, judge
     from reproduction.claims.verdicts import totals, verdicts_as_text, write_verdicts
 
-    if not profile.all_shipped:
+    if not profile.stored_only:
         print(
             f"results that {paths.relative_path(profile.results)} lacks are computed"
             f" first: `python -m reproduction plan {profile.options}` shows how much;"
@@ -140,7 +140,7 @@ def likelihood(options: LikelihoodOptions, likelihood: Likelihood) -> None:
     # Imported only now, so that the help and errors in options need not wait for torch.
     from reproduction.evaluation.likelihood_tables import nat_table
     from reproduction.evaluation.pass_rate_tables import pass_rate_table
-    from reproduction.evaluation.scored_texts import score_draws, score_solutions
+    from reproduction.evaluation.scored_texts import score_drawn, score_solutions
     from reproduction.figures.notebook_tables import rounded
 
     if options.answers is None:
@@ -154,7 +154,7 @@ def likelihood(options: LikelihoodOptions, likelihood: Likelihood) -> None:
                 f"importance weights need scores under {both}: name both in"
                 " --conditions"
             )
-        draws = score_draws(likelihood, options.answers, options.out)
+        draws = score_drawn(likelihood, options.answers, options.out)
         table = pass_rate_table(draws, [(condition, first) for condition in others])
     if table.empty:
         print("nothing to compare")

@@ -92,59 +92,37 @@ def _of_part(part: Part, parts: Mapping[str, Part]) -> Iterator[Task]:
 
     parts: all parts of the profile, of which `draws` decides which answers need scores.
     """
-    section = part.section
-    stored = part.stored()
-    if part.uses_shipped():
-        # Nothing is added to stored rows, however few there are.
-        for spec in section.models:
-            rows = len(_wanted(stored, spec))
-            yield Task(part.name, spec, rows, rows)
-        return
-
-    problems = _problems_of(part)
-    conditions = [*section.conditions, *getattr(section, "at_once", ())]
+    section, rows = part.section, part.rows()
     for spec in section.models:
+        name = resolve(spec).name
+        of_model = [row for row in rows if row["model"] == name]
+        if part.profile.stored_only:
+            yield Task(part.name, spec, len(of_model), len(of_model))
+            continue
+        problems = _problems_of(part)
         texts = len(problems) * getattr(section, "samples", 1)
         if part.name == "draw_scores":
             texts *= len(SAMPLING_CONDITIONS)
             # Which answers need a score is known only after sampling.
-            drawn = _wanted(parts["draws"].stored(), spec, problems)
-            texts -= int((~is_mixed(drawn)).sum())
-        rows = _wanted(stored, spec, problems, conditions)
-        if isinstance(section, Accuracy):
-            # More samples of a problem do not count for another one.
-            rows = rows[rows["sample"] < section.samples]
-        yield Task(part.name, spec, texts * len(conditions), len(rows))
+            drawn = parts["draws"].stored()
+            texts -= int((~is_mixed(drawn[drawn["model"] == name])).sum())
+        conditions = [*section.conditions, *getattr(section, "at_once", ())]
+        stored = sum(row["problem_id"] in problems for row in of_model)
+        yield Task(part.name, spec, texts * len(conditions), stored)
 
 
-def _problems_of(part: Part) -> list[str]:
+def _problems_of(part: Part) -> set[str]:
     """Return the ids of a part's problems, without those whose reference solution is
     probably too long to be scored.
     """
     section = part.section
     levels = section.levels if isinstance(section, Accuracy) else None
-    problems = load_problems(section.problems, section.limit, part.seed, levels)
+    seed = part.profile.seed
+    problems = load_problems(section.problems, section.limit, seed, levels)
     if isinstance(section, Likelihood):
         longest = section.max_solution_tokens * TOKEN_CHARACTERS
         problems = [item for item in problems if len(item.solution) <= longest]
-    return [problem.id for problem in problems]
-
-
-def _wanted(
-    rows: pd.DataFrame,
-    spec: str,
-    problems: Collection[str] | None = None,
-    conditions: Collection[object] | None = None,
-) -> pd.DataFrame:
-    """Return the rows of a model, of these problems and under these conditions; None:
-    of all.
-    """
-    rows = rows[rows["model"] == resolve(spec).name]
-    if problems is not None:
-        rows = rows[rows["problem_id"].isin(problems)]
-    if conditions is not None:
-        rows = rows[rows["condition"].isin(list(map(str, conditions)))]
-    return rows
+    return {problem.id for problem in problems}
 
 
 def as_text(tasks: Sequence[Task]) -> str:

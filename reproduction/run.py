@@ -47,7 +47,7 @@ NEEDS = {
     "05_arm": ("interventions", "arm_map", "sampling"),
     "06_claims": EVIDENCE,
     "07_does_it_help": EVIDENCE,
-    "08_why": ("ablations", "attention", "controls"),
+    "08_why": ("ablations", "likelihood", "attention", "controls"),
     "09_separators": ("likelihood", "main"),
 }
 SHOWS_ACCURACY = "03_math500"

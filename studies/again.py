@@ -81,7 +81,8 @@ def main() -> None:
     families = load_profile("families")
     if options.part == "draw_scores":
         rows = pd.DataFrame(read(*options.folder.glob("scores*.jsonl")))
-        table = scores_compared(parts_of_profile(families)[options.part].stored(), rows)
+        stored = parts_of_profile(families)[options.part].rows()
+        table = scores_compared(pd.DataFrame(stored), rows)
         keep(SCORES_AGAIN, table.reset_index())
         return
     first = evaluation.answers(families, options.part)

@@ -40,7 +40,7 @@ from lib.prompts.problems import Problem, digest_of, load_problems
 from lib.statistics.intervals import ENOUGH, POINTS
 from reproduction import evaluation
 from reproduction.evaluation.answer_tables import mean_and_bounds
-from reproduction.evaluation.rows import model_identity, versions
+from reproduction.evaluation.rows import versions
 from reproduction.profiles import load_profile
 from studies.keeping import RESULTS, keep
 
@@ -84,6 +84,15 @@ def rouge_l(continuation: str, rest: str) -> float:
             longest_so_far.append(max(longest_so_far[-1], without, match))
         longest = longest_so_far
     return POINTS * longest[-1] / len(words)
+
+
+def model_identity(loaded: Loaded) -> dict[str, str]:
+    """Return the name, revision and dtype of a model, as in rows and keys."""
+    return {
+        "model": loaded.name,
+        "revision": loaded.revision,
+        "dtype": loaded.dtype,
+    }
 
 
 def continued(spec: str, source: str, folder: Path) -> None:

@@ -7,10 +7,11 @@
 
 A FOLDER is that of a run, or one of its files. Without any, the script measures what
 results/families lacks, which takes an hour and needs the wheels of
-requirements/families.txt. Only problems with an answer or score under every condition
-of a model are written, except for ablations, whose contrasts each have their own n.
-Completions are graded again by the present code. Rows of a model that the profile does
-not name are refused, and so are fewer problems than are stored.
+requirements/families.txt. Rows that the profile does not want, because they were made
+with other settings, are left out. Only problems with an answer or score under every
+condition of a model are written, except for ablations, whose contrasts each have their
+own n. Completions are graded again by the present code. Fewer problems than are stored
+are refused.
 `make scores` also renews the notebooks and documents that show the scores.
 """
 
@@ -28,8 +29,7 @@ import xarray as xr
 
 from lib import progress
 from lib.errors import InputError
-from lib.files.atomic import write_atomically, write_json
-from lib.files.row_store import RUN, first_difference, read_settings
+from lib.files.atomic import write_atomically
 from lib.files.text_files import read
 from lib.grading.authors_grader import is_correct_by_authors, is_exact_match
 from lib.grading.extraction import Grade
@@ -37,7 +37,7 @@ from lib.grading.worker_pool import grade_many
 from lib.models.sources import resolve
 from lib.paths import DATA
 from lib.statistics.intervals import ENOUGH
-from reproduction.evaluation.profile_parts import RECORDED_SETTINGS, parts_of_profile
+from reproduction.evaluation.profile_parts import parts_of_profile
 from reproduction.evaluation.rows import FIELDS, SCORE_FIELDS, frame
 from reproduction.evaluation.weighted_pass_rates import is_mixed, scored_draws
 from reproduction.measurement.dataset import save_measured
@@ -47,6 +47,12 @@ from reproduction.profiles import SAMPLING_CONDITIONS, Profile, load_profile
 FOLDER = DATA / "families"
 MANTISSA_BITS = 12  # of a stored number: a relative error of at most 0.00025
 GRADE_FIELDS = ("extracted", "method", "correct", "evaluated", "run_on")
+# The conditions under which solutions were scored on the same problems; others have
+# fewer.
+SAME_PROBLEMS = (
+    *("none", "mless", "hidden-from-layer-1", "dilution", "gap", "layer-1-only"),
+    *("example", "bare", "arm"),
+)
 # Fields of a score that no table needs.
 LEFT_OUT = ("subject", "prompt_tokens", "processor")
 
@@ -78,7 +84,7 @@ def write_answers(stores: list[Path], part: str = "main") -> None:
         by_model[record["model"]].append(record)
 
     new = defaultdict(list)
-    for record in _records(stores, "completions"):
+    for record in _records(stores, part):
         new[record["model"]].append(record)
     for name, records in new.items():
         by_model[name] = _graded(_complete(records))
@@ -93,15 +99,12 @@ def write_answers(stores: list[Path], part: str = "main") -> None:
 def write_scores(stores: list[Path]) -> None:
     """Write a file per model with the scores of all folders, sorted.
 
-    Three kinds of scores are each limited to complete problems: solutions under the
-    profile's conditions, solutions under others (lengths, positions, layers), which
-    fewer problems may have, and answers without reasoning.
+    Three kinds of scores are each limited to complete problems: solutions under
+    SAME_PROBLEMS, solutions under other conditions, and answers without reasoning.
     """
-    likelihood = load_profile("families").likelihood
-    conditions = [str(condition) for condition in likelihood.conditions]
     models = defaultdict(lambda: defaultdict(list))
-    for row in _records(stores, "scores"):
-        if row["target"] == "answer" or row["condition"] in conditions:
+    for row in _records(stores, "likelihood"):
+        if row["target"] == "answer" or row["condition"] in SAME_PROBLEMS:
             kind = row["target"]
         else:
             kind = "other solution"
@@ -123,7 +126,7 @@ def write_scores(stores: list[Path]) -> None:
 def write_ablations(stores: list[Path]) -> None:
     """Write a file per model with the scores of ablations of all folders, sorted."""
     by_model = defaultdict(list)
-    for row in _records(stores, "scores"):
+    for row in _records(stores, "ablations"):
         score = {name: row[name] for name in SCORE_FIELDS if name not in LEFT_OUT}
         by_model[row["model"]].append(score)
     for name, rows in by_model.items():
@@ -141,8 +144,8 @@ def write_draws(stores: list[Path]) -> None:
     both right and wrong answers lacks its score under none or mless: the other problems
     alone would be a biased selection.
     """
-    drawn = _graded(_records(stores, "completions"))
-    scores = _records(stores, "scores")
+    drawn = _graded(_records(stores, "draws"))
+    scores = _records(stores, "draw_scores")
     draws = scored_draws(frame(drawn), pd.DataFrame(scores))
     for name, of_model in draws.groupby("model"):
         sizes = of_model.groupby(["problem_id", "drawn_under"]).size().unstack()
@@ -170,48 +173,26 @@ def write_draws(stores: list[Path]) -> None:
         print(f"{name}: scores of drawn answers to {_extent(rows)}")
 
 
-def require_settings(part: str, stores: list[Path]) -> None:
-    """Raise InputError for a folder that was made with other settings than the profile
-    has now.
-    """
-    settings = parts_of_profile(load_profile("families"))[part].settings_to_record()
-    for store in stores:
-        if not (store / RUN).is_file():
-            continue
-        made = read_settings(store)
-        shared = {name: settings.get(name) for name in made if name != "problems"}
-        del made["problems"]
-        if difference := first_difference(made, shared):
-            raise InputError(f"{store} was made with {difference}, as families has it")
-
-
-def record(part: str) -> None:
-    """Record the settings of a part, with which a profile's are compared."""
-    settings = parts_of_profile(load_profile("families"))[part].settings_to_record()
-    path = FOLDER / RECORDED_SETTINGS
-    recorded = json.loads(path.read_text()) if path.is_file() else {}
-    write_json(path, recorded | {part: settings})
-
-
 def _extent(rows: list[dict]) -> str:
     problems = {row["problem_id"] for row in rows}
     conditions = {row["condition"] for row in rows}
     return f"{len(problems)} problems under {len(conditions)} conditions"
 
 
-def _records(stores: list[Path], stem: str) -> list[dict]:
-    """Return the records of files, and of all files with this stem in folders; of
-    several records with the same key only the first.
+def _records(stores: list[Path], part: str) -> list[dict]:
+    """Return the rows that a part of the profile wants, of all files with its rows in
+    folders, and of other files.
     """
+    wanting = parts_of_profile(load_profile("families"))[part]
     files = []
     for store in stores:
-        files += sorted(store.glob(f"{stem}*.jsonl*")) if store.is_dir() else [store]
-    return read(*files)
-
-
-def _with(stores: list[Path], stem: str) -> list[Path]:
-    """Return the folders with files of this stem."""
-    return [store for store in stores if any(store.glob(f"{stem}*.jsonl*"))]
+        of_part = store.glob(f"{wanting.stem}*.jsonl*")
+        files += sorted(of_part) if store.is_dir() else [store]
+    rows = read(*files)
+    wanted = wanting.wanted_among({row["key"]: row for row in rows})
+    if others := len(rows) - len(wanted):
+        print(f"{others} rows have other settings than the profile")
+    return wanted
 
 
 def _write(path: Path, records: Sequence[dict]) -> None:
@@ -314,19 +295,13 @@ def main() -> None:
     if not folders:
         write_measurements(load_profile("families"))
     elif part == "draws":
-        require_settings("draws", _with(folders, "completions"))
-        require_settings("draw_scores", _with(folders, "scores"))
         write_draws(folders)
-        record("draws")
-        record("draw_scores")
     else:
-        require_settings(part, folders)
         writers = {"likelihood": write_scores, "ablations": write_ablations}
         if part in writers:
             writers[part](folders)
         else:
             write_answers(folders, part)
-        record(part)
 
 
 if __name__ == "__main__":

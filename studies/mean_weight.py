@@ -23,16 +23,18 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from lib.models.loading import Loaded
 from lib.prompts.problems import load_problems
 from lib.statistics.importance_weighting import log_weights
 from lib.statistics.intervals import Interval, interval
 from reproduction import evaluation
 from reproduction.evaluation.pass_rate_tables import SLOPE_INTERVAL, slope_of_draws
-from reproduction.evaluation.rows import DRAW_SCORE_FIELDS, shared_settings
-from reproduction.evaluation.score_run import score_models
-from reproduction.evaluation.scored_texts import draws_wanted
+from reproduction.evaluation.rows import DRAW_SCORE_FIELDS, recorded_settings
+from reproduction.evaluation.score_run import Texts, score_missing
+from reproduction.evaluation.scored_texts import draw_texts
 from reproduction.evaluation.weighted_pass_rates import is_mixed, scored_draws
 from reproduction.profiles import SAMPLING_CONDITIONS, Profile, load_profile
+from reproduction.row_keys import RowModel, WantedScore, draw_scores_wanted
 from studies.keeping import RESULTS, keep
 
 TABLE = RESULTS / "mean_weight.csv"
@@ -63,15 +65,25 @@ def scored(
     """Return drawn answers with log p under each condition of a profile, scored as far
     as `folder` lacks it.
     """
-    assert profile.pass_rates
-    section = profile.pass_rates.model_copy(update={"problems": problems})
-    shared = shared_settings(section, profile.filler, profile.seed)
-    every = load_problems(problems)
+    rates = profile.pass_rates
+    assert rates
+    scoring = rates.scoring_settings.model_copy(update={"problems": problems})
+    wanted_of = draw_scores_wanted(
+        scoring,
+        profile.filler,
+        profile.seed,
+        rates.temperature,
+        drawn.to_dict("records"),
+    )
+    texts = {one.id: one for one in load_problems(problems)}
 
-    def wanted_of(loaded):
-        return draws_wanted(loaded, section.scoring_settings, drawn, every, shared)
+    def texts_of(
+        loaded: Loaded, model: RowModel, missing: dict[str, WantedScore]
+    ) -> Texts:
+        return draw_texts(loaded, model.format, profile.filler, texts, missing)
 
-    rows = score_models(section.scoring_settings, folder, shared, wanted_of)
+    settings = recorded_settings(scoring, profile.filler, profile.seed)
+    rows = score_missing(scoring, wanted_of, texts_of, folder, settings)
     return scored_draws(drawn, pd.DataFrame(rows, columns=DRAW_SCORE_FIELDS))
 
 

@@ -2,7 +2,6 @@
 order.
 """
 
-import json
 from itertools import product
 
 import numpy as np
@@ -11,11 +10,10 @@ import xarray as xr
 from hand_written import keep, record
 
 from lib import paths
-from lib.files.atomic import write_json
 from lib.files.text_files import read
 from lib.models.sources import resolve
-from reproduction.evaluation.profile_parts import parts_of_profile
-from reproduction.evaluation.rows import SCORE_FIELDS, shared_settings
+from reproduction.evaluation.profile_parts import Part
+from reproduction.evaluation.rows import SCORE_FIELDS
 from reproduction.profiles import load_profile
 from studies import make_families
 
@@ -28,6 +26,9 @@ MAIN = "families/answers/main.jsonl.gz"
 def script(tmp_path, monkeypatch):
     """The module make_families, which writes into a temporary folder."""
     monkeypatch.setattr(make_families, "FOLDER", tmp_path / "families")
+    # Rows by hand have no keys that the profile wants.
+    every = staticmethod(lambda rows: list(rows.values()))
+    monkeypatch.setattr(Part, "wanted_among", every)
     return make_families
 
 
@@ -176,20 +177,14 @@ def test_incomplete_sampled_answers_or_scores_are_refused(
     assert message in refused(script.write_draws, draws(tmp_path, answers, scores))
 
 
-def test_the_settings_of_a_parts_runs_are_checked_and_recorded(
-    tmp_path, script, refused
-):
-    (tmp_path / "families").mkdir()
-    families = load_profile("families")
-    settings = shared_settings(families.accuracy, families.filler, families.seed)
-    run = tmp_path / "run"
-    run.mkdir()
-    write_json(run / "run.json", {"settings": settings})
-    script.require_settings("main", [run])
-    script.record("main")
-    recorded = json.loads((tmp_path / "families" / "settings.json").read_text())
-    assert recorded == {"main": parts_of_profile(families)["main"].settings_to_record()}
-
-    write_json(run / "run.json", {"settings": settings | {"max_new_tokens": 9}})
-    message = refused(script.require_settings, "main", [run])
-    assert "max_new_tokens = 9, not 768" in message
+def test_rows_of_other_settings_are_left_out(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(make_families, "FOLDER", tmp_path / "families")
+    stored = read(paths.DATA / MAIN)
+    problem = stored[0]["problem_id"]
+    rows = [row for row in stored if row["problem_id"] == problem]
+    other = [row | {"key": "other", "response": "", "sample": 1} for row in rows[:1]]
+    keep(tmp_path / "completions.jsonl", [*other, *rows])
+    make_families.write_answers([tmp_path])
+    kept = read(tmp_path / MAIN)
+    assert {row["key"] for row in kept} == {row["key"] for row in rows}
+    assert "1 rows have other settings than the profile" in capsys.readouterr().out

@@ -12,10 +12,11 @@ import pytest
 from hand_written import keep
 from hub_server import serving
 
-from lib import paths
-from reproduction import evaluation, plan
+import lib.paths
+from lib.files.text_files import read
+from reproduction import evaluation, paths, plan
 from reproduction.__main__ import main
-from reproduction.evaluation import scored_texts
+from reproduction.evaluation import profile_parts, scored_texts
 from reproduction.measurement.measurement_run import measure
 from reproduction.plan import as_text, summary, tasks_of
 from reproduction.profiles import load_profile
@@ -63,7 +64,8 @@ def hub(tmp_path, tiny_llama, monkeypatch):
 @pytest.fixture(autouse=True)
 def folders(tmp_path, monkeypatch):
     """Redirect everything that is written into the test's folder."""
-    for name in ("CACHE", "RESULTS", "FIGURES"):
+    monkeypatch.setattr(lib.paths, "CACHE", tmp_path / "cache")
+    for name in ("RESULTS", "FIGURES"):
         monkeypatch.setattr(paths, name, tmp_path / name.lower())
 
 
@@ -138,7 +140,7 @@ def test_later_layers_are_planned_for_the_problems_that_reach_them(small):
 
 
 def test_scores_are_planned_for_sampled_answers_with_mixed_grades(small, monkeypatch):
-    for module in (scored_texts, plan):
+    for module in (scored_texts, profile_parts, plan):
         monkeypatch.setattr(
             module, "is_mixed", lambda answers: pd.Series(True, answers.index)
         )
@@ -147,20 +149,15 @@ def test_scores_are_planned_for_sampled_answers_with_mixed_grades(small, monkeyp
     assert counts(planned) == [("draws", 8, 4), ("draw_scores", 24, 12)]
 
 
-# Fields of a row that the profile wants, and of rows that it does not want.
-WANTED = {"model": "gated", "condition": "none", "problem_id": "0"}
-WANTED |= {"target": "solution"}
-OF_OTHERS = [{"condition": "mful"}, {"problem_id": "9"}]
-
-
-def test_only_stored_rows_that_the_profile_wants_count_as_done(hub, small):
+def test_only_stored_rows_that_the_profile_wants_count_as_done(small):
+    evaluation.scores(changed(small, "likelihood", limit=2))
     file = small.results / "likelihood" / "scores.jsonl"
-    unwanted = [WANTED | other for other in [{"model": "open"}, *OF_OTHERS]]
-    keep(file, [WANTED, *unwanted])
-    assert counts(tasks_of(small, names=["likelihood"])) == [("likelihood", 24, 1)]
+    rows = read(file)
+    assert counts(tasks_of(small, names=["likelihood"])) == [("likelihood", 24, 8)]
     both = changed(small, "likelihood", models=[GATED, OPEN])
-    assert counts(tasks_of(both, names=["likelihood"])) == [("likelihood", 24, 1)] * 2
-    keep(file, unwanted)
+    planned = tasks_of(both, names=["likelihood"])
+    assert counts(planned) == [("likelihood", 24, 8), ("likelihood", 24, 0)]
+    keep(file, [row | {"key": f"{row['key']}!"} for row in rows])
     assert counts(tasks_of(small, names=["likelihood"])) == [("likelihood", 24, 0)]
 
 

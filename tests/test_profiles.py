@@ -20,6 +20,7 @@ from reproduction.profiles import (
     check_accuracy,
     load_profile,
     overrides,
+    preflight_checks,
     profile_names,
     profile_with_overrides,
 )
@@ -161,6 +162,19 @@ def test_each_model_has_room_for_the_profiles_filler_and_answers(tiny_llama, ref
     assert message.startswith("mless: SmolLM2-135M-Instruct has room for 8192")
 
 
+def test_answers_to_compute_are_checked_although_measurements_are_stored(refused):
+    families = load_profile("families")
+    accuracy = families.accuracy.model_copy(update={"problems": "missing.jsonl"})
+    changed = families.model_copy(update={"accuracy": accuracy})
+    check(changed)  # nothing is computed
+    computing = changed.model_copy(update={"stored_only": False})
+    assert computing.uses_shipped("gemma-3-270m")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(preflight_checks, "require_available", lambda models: None)
+        patch.setattr(preflight_checks, "_check_attention", lambda attention: None)
+        assert refused(check, computing).startswith("unknown problems 'missing.jsonl'")
+
+
 def heads(profile):
     return {
         figure: [(panel.layer, panel.head) for panel in row]
@@ -210,7 +224,7 @@ def test_a_limit_lowers_the_problems_of_every_part_and_raises_only_main_sections
     families = profile_with_overrides("families", limit=limit)
     assert families.likelihood.limit == families.pass_rates.limit == limit
     # A smaller sample is part of the stored one.
-    assert families.all_shipped == (limit < load_profile("families").attention.limit)
+    assert families.stored_only == (limit < load_profile("families").attention.limit)
 
 
 def test_another_dtype_leaves_likelihoods_and_pass_rates_in_float32():
@@ -298,6 +312,9 @@ def test_a_variation_inherits_the_accuracy_settings_that_it_does_not_change():
     assert fillers.variations == {}
     assert fillers.elicit == accuracy.elicit
     assert accuracy.variations["sampling"].samples == 8
+    without = accuracy.fillers.model_copy(update={"limit": None})
+    changed = accuracy.model_copy(update={"fillers": without})
+    assert changed.variations["fillers"].limit == accuracy.limit
     # Answers without reasoning: no tokens are generated before the elicitation.
     direct = load_profile("families").accuracy.variations["direct"]
     assert direct.max_new_tokens == 0

@@ -3,11 +3,11 @@
 One setting after the other is changed to a value that is not its default. A row of
 CHANGES names the results that must change: `measured` numbers, `answers`, answers of
 the variation `sampling`, `scores`, `draws` with their weights. All other results must
-stay the same, and a setting without a row fails. Numbers are stored under keys and the
-settings of their folder, here called their identity. The identity must change whenever
-the numbers do, so that no run reuses the numbers of another setting. `(answers)` means
-that the identity changes although the numbers need not, and `=answers` that the numbers
-are computed again and must be the same.
+stay the same, and a setting without a row fails. Numbers are stored under keys, here
+called their identity. The identity must change whenever the numbers do, so that no run
+reuses the numbers of another setting. `(answers)` means that the identity changes
+although the numbers need not, and `=answers` that the numbers are computed again and
+must be the same.
 """
 
 import functools
@@ -25,14 +25,11 @@ from safetensors.torch import load_file, save_file
 from lib import paths
 from lib.errors import Settings
 from lib.models.loading import load_without_weights
-from lib.prompts.problems import load_problems, sampling_order
 from reproduction import evaluation
 from reproduction.evaluation import scored_texts
-from reproduction.evaluation.row_keys import completions_wanted
-from reproduction.evaluation.rows import shared_settings
-from reproduction.evaluation.scored_texts import texts_wanted
 from reproduction.measurement.measurement_run import measure, settings_of
 from reproduction.profiles import Profile, load_profile
+from reproduction.row_keys import answers_wanted, scores_wanted, wanted_rows
 
 MINE = """
 name: mine
@@ -81,13 +78,13 @@ CHANGES = """
 name | other |
 description | other |
 seed | 1 | measured answers sampling scores draws
-filler.length | 7 | measured answers scores draws (sampling)
-filler.position | end | measured answers scores draws (sampling)
-filler.mless | "!" | measured answers scores draws (sampling)
-filler.mful | well | measured answers scores (sampling) (draws)
-filler.random | Rain fell all day | measured answers scores (sampling) (draws)
-filler.question | "!?" | answers scores (measured) (sampling) (draws)
-filler.letters | a b c d e f | answers scores (measured) (sampling) (draws)
+filler.length | 7 | measured answers scores draws
+filler.position | end | measured answers scores draws
+filler.mless | "!" | measured answers scores draws
+filler.mful | well | measured answers scores
+filler.random | Rain fell all day | measured answers scores
+filler.question | "!?" | answers scores (measured)
+filler.letters | a b c d e f | answers scores (measured)
 attention.models | other-llama | measured
 attention.problems | other.jsonl | measured
 attention.limit | 2 | measured
@@ -150,7 +147,8 @@ OTHER_VARIATIONS = (
     *("fillers", "interventions", "arm_map", "comparisons", "direct"),
     "ablations",
 )
-NO_SETTING = "part_of"  # the profile that a run is a part of; users do not set it
+# part_of is set by overrides; stored_only says whether anything is computed.
+NO_SETTINGS = ("part_of", "stored_only")
 
 ROWS = []
 for line in CHANGES.strip().splitlines():
@@ -222,23 +220,19 @@ def unloaded(spec, dtype):
 
 
 def identity_of_answers(profile, accuracy):
-    problems = load_problems(
-        accuracy.problems, accuracy.limit, profile.seed, accuracy.levels
-    )
-    settings = profile.filler, profile.seed
-    model = unloaded(accuracy.models[0], accuracy.dtype)
-    wanted = completions_wanted(model, accuracy, *settings, problems)
-    return shared_settings(accuracy, *settings), list(wanted)
+    wanted_of = answers_wanted(accuracy, profile.filler, profile.seed)
+    return keys_of(accuracy, wanted_of)
 
 
 def identity_of_scores(profile):
     settings = profile.likelihood
-    problems = load_problems(settings.problems)
-    ordered = sampling_order(problems, profile.seed)[: settings.limit]
-    model = unloaded(settings.models[0], settings.dtype)
-    wanted = texts_wanted(model, settings, profile.filler, ordered)
-    shared = shared_settings(settings, profile.filler, profile.seed)
-    return shared, list(wanted)
+    wanted_of = scores_wanted(settings, profile.filler, profile.seed)
+    # Rows of longer solutions are left out.
+    return keys_of(settings, wanted_of), settings.max_solution_tokens
+
+
+def keys_of(section, wanted_of):
+    return list(wanted_rows(section.models[0], section, wanted_of, {}).by_key)
 
 
 def identity_of_draws(profile, rates):
@@ -289,7 +283,7 @@ def test_every_setting_has_a_row():
 def settings_below(model, prefix=""):
     """Yield the dotted name of each setting; one variation stands for all."""
     for name, field in model.model_fields.items():
-        if name == NO_SETTING:
+        if name in NO_SETTINGS:
             continue
         section = section_of(field.annotation)
         if section and name not in OTHER_VARIATIONS:

@@ -1,13 +1,8 @@
 """The settings of ARM, their ranges, and their form as text: c=0.1:p1=95."""
 
-from typing import Annotated, Any, Literal
+from typing import Literal
 
-from pydantic import (
-    Field,
-    PositiveInt,
-    ValidatorFunctionWrapHandler,
-    WrapValidator,
-)
+from pydantic import Field, PositiveInt
 
 from lib.errors import InputError, Settings, validated
 
@@ -16,29 +11,28 @@ Mode = Literal["text", "code"]
 NAMED_SETTINGS = ("c", "p1", "fraction", "layer", "mode")
 
 
-def _without_conversion(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
-    """Return a valid number unchanged: an integer stays an integer, because the keys of
-    stored completions contain the settings.
-    """
-    checked = check(value)
-    return value if checked == value else checked
-
-
-Number = Annotated[float, WrapValidator(_without_conversion)]
-
-
 class Arm(Settings):
     """Settings of ARM (see `lib.arm.redistribution`); the defaults are the paper's for
     Qwen2.5-Math-1.5B on MATH-500.
+
+    `str` returns the text of the settings that were set explicitly.
     """
 
-    c: Number = Field(0.13, ge=0)  # factor of the near-zero bound eps
-    p1: Number = Field(99.5, ge=0, le=100)  # percentile up to which elements are moved
+    c: float = Field(0.13, ge=0)  # factor of the near-zero bound eps
+    p1: float = Field(99.5, ge=0, le=100)  # percentile up to which elements are moved
     mode: Mode = "text"
     layer: PositiveInt = 1  # counts from 1
     # The share of elements that are moved, as in the paper's runs of Gemma; None: the
     # share within eps, clipped.
-    fraction: Number | None = Field(None, ge=0, le=1)
+    fraction: float | None = Field(None, ge=0, le=1)
+
+    def __str__(self) -> str:
+        settings = self.model_dump(include=set(NAMED_SETTINGS), exclude_unset=True)
+        return ":".join(
+            f"{name}={str(settings[name]).removesuffix('.0')}"
+            for name in NAMED_SETTINGS
+            if name in settings
+        )
 
     def over(self, base: "Arm") -> "Arm":
         """Return `base`, updated with the settings that were set explicitly here."""
@@ -50,8 +44,8 @@ class Arm(Settings):
 
 
 def parse_arm(text: str) -> Arm:
-    """Return the settings that a text such as c=0.1:p1=95:layer=2:mode=code names; ""
-    names none.
+    """Return the settings that a text such as c=0.1:p1=95:layer=2:mode=code names, in
+    any order; "" names none.
 
     Raises InputError for an unknown setting or a value out of range.
     """

@@ -5,11 +5,11 @@ resumed.
         store.fill(wanted, make, name, "score")  # computes and stores missing rows
     rows = read(folder / "scores.jsonl")  # lib.files.text_files
 
-A row is a dict with a unique text under "key", a digest of everything that it depends
-on (`settings_key`). In the folder, `run.json` has the settings that all rows share, and
-a JSONL file has one row per line. Only one run at a time writes a file, which flock
-ensures on local disks; a lock ends when its file is closed, even if the process is
-killed.
+A row is a dict with a unique text under "key", a digest of everything that decides it
+(`settings_key`), so that rows of other settings may lie beside it. In the folder, a
+JSONL file has one row per line, and `run.json` records the settings of the latest run.
+Only one run at a time writes a file, which flock ensures on local disks; a lock ends
+when its file is closed, even if the process is killed.
 """
 
 import contextlib
@@ -42,57 +42,19 @@ def lock(stream: BinaryIO, path: Path) -> None:
 
 
 RUN = "run.json"
-ADVICE = "use another folder (--name or --out), or delete this one with its results"
-
-
-def require_same_settings(folder: Path, settings: dict) -> None:
-    """Raise InputError if a folder was made with other settings; the message names the
-    first difference. A folder without `run.json` is accepted.
-    """
-    if (folder / RUN).exists():
-        difference = first_difference(read_settings(folder), settings)
-        if difference:
-            raise InputError(f"{folder} was made with {difference}: {ADVICE}")
-
-
-def first_difference(before: dict, now: dict) -> str:
-    """Return the first setting that differs, as `name = old, not new`; "" for none.
-
-    Of a file whose digest differs, such as problems_sha256, it names the file.
-    """
-    old = _flat(before)
-    new = _flat(now)
-    for name in old | new:
-        old_value = old.get(name, "(absent)")
-        new_value = new.get(name, "(absent)")
-        if old_value != new_value:
-            file = name.removesuffix("_sha256")
-            if file != name and file in new:
-                return f"another content of {new[file]}"
-            return f"{name} = {old_value}, not {new_value}"
-    return ""
-
-
-def _flat(settings: dict, prefix: str = "") -> dict[str, str]:
-    """Return each setting as JSON by its name, which is group.name in a group."""
-    flat = {}
-    for name, value in settings.items():
-        if isinstance(value, dict):
-            flat |= _flat(value, f"{prefix}{name}.")
-        else:
-            flat[prefix + name] = json.dumps(value)
-    return flat
 
 
 def read_settings(folder: Path) -> dict:
-    """Return the settings of the run in a folder; raise InputError if there is none."""
+    """Return the settings of the latest run in a folder; raise InputError if there is
+    none.
+    """
     path = folder / RUN
     if not path.is_file():
         raise InputError(f"{folder} holds no run: it has no {RUN}")
     try:
         return {**json.loads(path.read_text(encoding="utf-8"))["settings"]}
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InputError(f"{path} is broken: {ADVICE}") from error
+        raise InputError(f"{path} is broken: delete this file") from error
 
 
 def settings_key(**settings: object) -> str:
@@ -123,13 +85,11 @@ def open_store(
 ) -> Iterator["Store"]:
     """Yield the store of a folder, which is created or continued.
 
-    settings: what all rows have in common; an existing folder must have been made with
-    the same. environment: recorded with them in `run.json`, but not compared. shard:
-    (i, n), the part of a job array; each has a separate file, because locks do not work
-    across machines. file: name of the JSONL file. Until the block ends, another run
-    that opens the same file waits. Raises InputError for a folder that cannot be
-    written or was made with other settings, and for a damaged file, but removes a
-    half-written last line.
+    settings, environment: recorded in `run.json`, instead of those of earlier runs.
+    shard: (i, n), the part of a job array; each has a separate file, because locks do
+    not work across machines. file: name of the JSONL file. Until the block ends,
+    another run that opens the same file waits. Raises InputError for a folder that
+    cannot be written, and for a damaged file, but removes a half-written last line.
     """
     path = Path(folder) / file
     if shard != (1, 1):
@@ -139,12 +99,9 @@ def open_store(
             path.parent.mkdir(parents=True, exist_ok=True)
             stream = stack.enter_context(open(path, "ab", buffering=0))
             lock(stream, path)
-            require_same_settings(path.parent, settings)
-            run = path.with_name(RUN)
-            if not run.exists():
-                content = {"settings": settings, "environment": environment or {}}
-                write_json(run, content)
             rows = _repaired_rows(stream, path)
+            content = {"settings": settings, "environment": environment or {}}
+            write_json(path.with_name(RUN), content)
         yield Store(path, stream.fileno(), rows)
 
 
@@ -231,6 +188,7 @@ class Store:
         name: str,
         unit: str,
         finish: Callable[[Made], dict] | None = None,
+        done: int = 0,
     ) -> int:
         """Compute the wanted rows that no shard has, store each as soon as it is ready,
         and return how many are still missing.
@@ -239,12 +197,13 @@ class Store:
         inputs that it receives, in any order; it may leave some out. finish: turns a
         result into a row, in a thread, while `make` computes the next ones; None: the
         results are rows. name, unit: of the progress bar, in which a row is one unit.
+        done: the rows that were already found elsewhere, for this bar.
         """
         missing = self.missing(wanted)
         if not missing:
             return 0
-        done = len(wanted) - len(missing)
-        bar = progress.bar(name, len(wanted), unit, done)
+        done += len(wanted) - len(missing)
+        bar = progress.bar(name, done + len(missing), unit, done)
 
         def keep(row: dict) -> None:
             with self._writing:

@@ -25,12 +25,11 @@ from lib.models.checkpoint import (
     checkpoint_errors,
     require_config,
     require_layers,
-    weights_digest,
 )
 from lib.models.conversion import converted
 from lib.models.fused_norms import fuse_norms
 from lib.models.hub import first_layers, snapshot
-from lib.models.sources import Source, resolve
+from lib.models.sources import Source, resolve, revision_of
 from lib.models.weights import checkpoint_model, random_model
 
 
@@ -219,12 +218,10 @@ def _found(
     """
     if source.gguf:
         folder = converted(source, dtype)
-        # A digest of the GGUF file, because its conversion contains the version of
-        # transformers.
-        revision = source.revision or weights_digest(Path(source.gguf))
+        revision = revision_of(source)
     elif source.folder:
         folder = source.folder
-        revision = weights_digest(folder)
+        revision = revision_of(source)
     else:
         if layers is None:
             folder = snapshot(source.repo, source.revision, fetch)

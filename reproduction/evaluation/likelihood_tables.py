@@ -50,6 +50,14 @@ def nat_table(scores: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=NAT_COLUMNS)
 
 
+def nats_by_condition(scores: pd.DataFrame, target: str = "solution") -> pd.DataFrame:
+    """Return the log-likelihoods of a model's texts of one kind, in a row per problem
+    and a column per condition.
+    """
+    rows = scores[scores["target"] == target]
+    return rows.pivot(index="problem_id", columns="condition", values="nats")
+
+
 def with_likelihoods(ablations: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of `ablations`, followed by those rows of `scores` that have the
     reference solutions of the same models and problems under further conditions.
@@ -58,9 +66,9 @@ def with_likelihoods(ablations: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFr
     that contrasts over different problems could not be compared.
     """
     same = ablations[["model", "problem_id"]].drop_duplicates()
-    solutions = scores[scores.target == "solution"].merge(same)
-    rows = pd.concat([ablations, solutions], ignore_index=True)
-    return rows.drop_duplicates(["model", "condition", "problem_id"])
+    both = pd.concat([ablations, scores.merge(same)], ignore_index=True)
+    solutions = both[both["target"] == "solution"]
+    return solutions.drop_duplicates(["model", "condition", "problem_id"])
 
 
 def contrast_table(
@@ -73,7 +81,7 @@ def contrast_table(
     Either may be a sum, such as "mless + space", for differences of differences.
     """
     by_model = {
-        model: of_model.pivot(index="problem_id", columns="condition", values="nats")
+        model: nats_by_condition(of_model)
         for model, of_model in ablations.groupby("model", sort=False)
     }
     changes = []
@@ -97,11 +105,13 @@ def with_mean_of_models(scores: pd.DataFrame, name: str) -> pd.DataFrame:
     """Return scores of reference solutions, followed by their means over the models on
     the problems and conditions that all of them have, as a model of this name.
     """
-    by_model = scores.pivot(
+    solutions = scores[scores["target"] == "solution"]
+    by_model = solutions.pivot(
         index=["problem_id", "condition"], columns="model", values="nats"
     )
     means = by_model.dropna().mean(axis=1).rename("nats").reset_index()
-    return pd.concat([scores, means.assign(model=name)], ignore_index=True)
+    means = means.assign(model=name, target="solution")
+    return pd.concat([solutions, means], ignore_index=True)
 
 
 def depth_table(ablations: pd.DataFrame) -> pd.DataFrame:

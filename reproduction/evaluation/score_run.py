@@ -10,14 +10,12 @@ import contextlib
 import functools
 from collections.abc import (
     Callable,
-    Collection,
     Generator,
     Iterable,
     Iterator,
     Mapping,
 )
 from dataclasses import dataclass, field
-from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,18 +24,26 @@ import torch
 from lib import progress
 from lib.arm.redistribution import installed
 from lib.errors import InputError
-from lib.files.row_store import open_store, require_same_settings, settings_key
+from lib.files.row_store import open_store
 from lib.generation.engine_interface import processor_name
 from lib.generation.key_value_caches import prefill, raise_if_nan
 from lib.generation.log_likelihood import hiding_inserted
 from lib.models.loading import Loaded, load_without_weights, with_weights
 from lib.prompts.batches import in_batches
-from lib.prompts.building import Prompt
+from lib.prompts.building import Prompt, prompt_of
 from lib.prompts.conditions import Condition, Filler
 from lib.prompts.problems import Problem
-from reproduction.evaluation.row_keys import arm_of, key_parts, prompt_of
-from reproduction.evaluation.rows import SCORE_FIELDS, SCORES, common_fields, versions
-from reproduction.profiles import Likelihood
+from reproduction.evaluation.rows import SCORES, versions
+from reproduction.profiles.sections import Section
+from reproduction.row_keys import (
+    RowModel,
+    WantedOf,
+    WantedScore,
+    read_rows,
+    say_if_none_is_found,
+    say_if_plain,
+    wanted_rows,
+)
 
 
 class Sizes(NamedTuple):
@@ -95,7 +101,7 @@ def log_likelihoods(loaded: Loaded, batch: Mapping[str, TextToScore]) -> list[fl
     """
     texts = list(batch.values())
     model = loaded.model
-    arm = arm_of(texts[0].condition, loaded)
+    arm = texts[0].condition.arm_over(loaded.source.arm)
 
     # The logits at a position predict the next token, so those of a text begin one
     # position before it and end one position before its end.
@@ -133,33 +139,46 @@ def _generator(device: str, key: str) -> torch.Generator:
 # order of their problems for this.
 PROBLEMS_OF_A_CHUNK = 32
 PROMPTS_WITH_A_BAR = 1000  # so many prompts are built in about a second
-Texts = dict[str, TextToScore]  # by the keys of their scores, see `score_key`
+Texts = dict[str, TextToScore]  # by the keys of their scores
 
 
-def score_models(
-    settings: Likelihood,
+def score_missing(
+    section: Section,
+    wanted_of: WantedOf,
+    texts_of: Callable[[Loaded, RowModel, dict[str, WantedScore]], Texts],
     folder: Path,
-    shared: dict,
-    wanted_of: Callable[[Loaded], Texts],
+    settings: dict,
+    others: Sequence[Path] = (),
 ) -> list[dict]:
-    """Score with each model the wanted texts that `folder` lacks, store each score as
-    soon as it is computed, and return the rows of all wanted texts in their order.
+    """Score the texts whose scores are not stored, store each score in `folder` as soon
+    as it is computed, and return the rows of all wanted texts, in their order.
 
-    shared: the settings that all rows of the folder share. wanted_of(loaded): the texts
-    to score with a model, which has no weights yet. Weights are read only if a score is
-    missing, and a text that raises InputError leaves no new folder.
+    wanted_of: returns the wanted scores of a model. texts_of: returns the texts of some
+    of them; the weights are not read yet, and texts that cannot be scored are left out.
+    settings: recorded in run.json. others: further files in which scores may be stored.
+    Weights are read only if a score is missing, and a text that raises InputError
+    leaves no new folder.
     """
-    require_same_settings(folder, shared)
-    rows: list[dict] = []
-    for spec in settings.models:
-        loaded = load_without_weights(spec, dtype=settings.dtype, fetch=False)
-        wanted = wanted_of(loaded)
-        with open_store(folder, shared, versions(), file=SCORES) as store:
-            make = functools.partial(_rows_by_weights, loaded)
-            store.fill(wanted, make, loaded.name, "score")
-            scored = store.rows_of_all_shards()
-        rows += [scored[key] for key in wanted]
-    return rows
+    stored = read_rows(folder, "scores", others)
+    wanted = [wanted_rows(spec, section, wanted_of, stored) for spec in section.models]
+    say_if_none_is_found(wanted, read_rows(folder, "scores"), folder)
+    for model, by_key in wanted:
+        missing = {key: one for key, one in by_key.items() if key not in stored}
+        if not missing:
+            continue
+        say_if_plain(model, section)
+        loaded = load_without_weights(model.source.spec, dtype=model.dtype, fetch=False)
+        texts = texts_of(loaded, model, missing)
+        for text in texts.values():
+            require_scorable(loaded, text)
+        if not texts:
+            continue
+        make = functools.partial(_rows_by_weights, loaded)
+        done = len(by_key) - len(missing)
+        with open_store(folder, settings, versions(), file=SCORES) as store:
+            store.fill(texts, make, loaded.name, "score", done=done)
+            stored |= store.rows_of_all_shards()
+    return [stored[key] for one in wanted for key in one.by_key if key in stored]
 
 
 def _rows_by_weights(unloaded: Loaded, missing: Texts) -> Generator[dict, None, None]:
@@ -167,45 +186,29 @@ def _rows_by_weights(unloaded: Loaded, missing: Texts) -> Generator[dict, None, 
     yield from score_rows(with_weights(unloaded, offload=True), missing)
 
 
-def prompts_under(
+def prompts_of_scores(
     loaded: Loaded,
     format: str,
     filler: Filler,
-    problems: Collection[Problem],
-    conditions: Collection[Condition],
-) -> Iterator[tuple[Problem, Condition, Prompt]]:
-    """Yield each problem under each condition, with its prompt."""
-    total = len(problems) * len(conditions)
+    problems: Mapping[str, Problem],
+    scores: Mapping[str, WantedScore],
+) -> Iterator[tuple[str, WantedScore, Problem, Prompt]]:
+    """Yield wanted scores by key, with the problem and the prompt of each.
+
+    problems: with their texts, by id.
+    """
+    prompts: dict[tuple[str, Condition], Prompt] = {}
     name = f"{loaded.name}, prompts"
-    with progress.bar(name, total, least=PROMPTS_WITH_A_BAR) as bar:
-        for problem, condition in product(problems, conditions):
-            prompt = prompt_of(loaded, problem, condition, format, filler)
+    with progress.bar(name, len(scores), least=PROMPTS_WITH_A_BAR) as bar:
+        for key, one in scores.items():
+            asked = one.problem.id, one.condition
+            problem = problems[one.problem.id]
+            if asked not in prompts:
+                prompts[asked] = prompt_of(
+                    loaded.tokenizer, problem, one.condition, format, filler
+                )
             bar.update()
-            yield problem, condition, prompt
-
-
-def texts_by_key(loaded: Loaded, texts: Iterable[TextToScore]) -> Texts:
-    """Return texts by the keys of their scores; raise InputError for one that
-    `require_scorable` refuses.
-    """
-    wanted = {}
-    for text in texts:
-        require_scorable(loaded, text)
-        wanted[score_key(loaded, text)] = text
-    return wanted
-
-
-def score_key(loaded: Loaded, text: TextToScore) -> str:
-    """Return the key of a text's score, a digest of everything that the score depends
-    on: model, prompt, condition and text.
-    """
-    parts = key_parts(loaded, text.problem, text.condition, text.prompt)
-    parts["lead"] = text.lead
-    parts["text"] = text.text
-    if text.draw:
-        parts["temperature"] = text.temperature
-        parts["answer"] = text.draw["answer"]
-    return settings_key(**parts)
+            yield key, one, problem, prompts[asked]
 
 
 def require_scorable(loaded: Loaded, text: TextToScore) -> None:
@@ -283,11 +286,20 @@ def score_row(loaded: Loaded, key: str, text: TextToScore, nats: float) -> dict:
     """Return the row of scores.jsonl with a text's log-likelihood `nats`: SCORE_FIELDS,
     or DRAW_SCORE_FIELDS for a draw, in their order.
     """
-    row = common_fields(loaded, text.problem, text.condition)
-    row["processor"] = processor_name(loaded.device)
-    row["key"] = key
-    row["target"] = text.target
-    row["prompt_tokens"] = len(text.prompt)
-    row["tokens"] = len(text.text)
-    row["nats"] = round(nats, 4)
-    return {name: row[name] for name in SCORE_FIELDS} | text.draw
+    row = {
+        "key": key,
+        "model": loaded.name,
+        "revision": loaded.revision,
+        "condition": str(text.condition),
+        "format": text.prompt.format,
+        "target": text.target,
+        "problem_id": text.problem.id,
+        "level": text.problem.level,
+        "subject": text.problem.subject,
+        "prompt_tokens": len(text.prompt),
+        "tokens": len(text.text),
+        "nats": round(nats, 4),
+        "dtype": loaded.dtype,
+        "processor": processor_name(loaded.device),
+    }
+    return row | text.draw

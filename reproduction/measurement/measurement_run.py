@@ -16,19 +16,20 @@ file, with rounded numbers. It is used if results/ has no folder for the model.
 import functools
 import json
 from collections.abc import Sequence
+from pathlib import Path
 
 import xarray as xr
 
 from lib.errors import InputError
-from lib.files.row_store import open_store, read_settings, settings_key
+from lib.files.row_store import RUN, open_store, read_settings, settings_key
 from lib.files.text_files import read
 from lib.models.sources import arm_for, named_revision, resolve
 from lib.prompts.problems import (
     SOURCES,
     digest_of,
     is_within,
+    listed_problems,
     load_problems,
-    sample_ids,
     shown_problem,
 )
 from reproduction.measurement.dataset import (
@@ -134,8 +135,8 @@ class Measurements:
         was = json.loads(measured.settings)
         limit, stored_limit = attention.limit, was["all"].get("limit")
         if limit != stored_limit and is_within(limit, stored_limit):
-            ids = sample_ids(attention.problems, limit, profile.seed)
-            measured = select_problems(measured, ids)
+            sample = listed_problems(attention.problems, limit, profile.seed)
+            measured = select_problems(measured, {one.id for one in sample})
             measured = measured.assign_attrs(settings=json.dumps(settings))
             was["all"]["limit"] = limit
         if was != settings:
@@ -228,6 +229,7 @@ def _measure_missing(model: Measurements, steps: Sequence[PlannedStep]) -> None:
     profile, attention = model.profile, model.profile.attention
     problems = load_problems(attention.problems, attention.limit, profile.seed)
     provenance = networks.provenance_of(model.spec, attention.layers, attention.dtype)
+    _require_same_weights(model.folder, provenance)
     try:
         with open_store(model.folder, provenance, file=STEPS_FILE) as store:
             for key, step in store.missing(model.steps_by_key(steps)).items():
@@ -235,3 +237,19 @@ def _measure_missing(model: Measurements, steps: Sequence[PlannedStep]) -> None:
                 store.append(row_of(key, dataset))
     finally:
         networks.release_cached()
+
+
+def _require_same_weights(folder: Path, provenance: dict[str, str]) -> None:
+    """Raise InputError if the steps of a folder were measured with other weights, or
+    with another dtype or device.
+    """
+    if not (folder / RUN).is_file():
+        return
+    measured_with = read_settings(folder)
+    for name, now in provenance.items():
+        was = measured_with.get(name)
+        if was != now:
+            raise InputError(
+                f"{folder} was measured with {name} = {was}, not {now}: give this run"
+                " another name"
+            )

@@ -38,7 +38,7 @@ class NotebookOptions(Settings):
     fresh: bool = Field(
         False,
         description="measure again what the repository has stored, but use its answers"
-        " and scores; to compute a run of your own again, delete its folder of results",
+        " and scores",
     )
 
 
@@ -46,8 +46,8 @@ class RunOptions(Settings):
     """The folder of a run without a profile, and the seed of its random draws."""
 
     out: AnyPath = Field(
-        description="folder for completions.jsonl or scores.jsonl; a run that is"
-        " started again with the same folder continues"
+        description="folder for completions.jsonl or scores.jsonl; what it has is not"
+        " computed again, and other settings are computed beside it"
     )
     seed: NonNegativeInt = Field(
         0, description="random draws repeat with the same seed"

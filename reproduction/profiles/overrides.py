@@ -24,6 +24,7 @@ from lib.errors import InputError, Settings, unknown, validated
 from lib.files.row_store import settings_key
 from lib.models.sources import Dtype, resolve, source_with_config
 from lib.prompts.conditions import Position, parse_condition
+from lib.prompts.problems import is_within
 from reproduction.profiles.profile import Profile, load_profile, profile_names
 from reproduction.profiles.sections import (
     DTYPE,
@@ -158,10 +159,12 @@ def profile_with_overrides(
     changes.pop("workers", None)
     if changes:
         content["name"] = _run_name(base, **changes)
-        # A run of fewer problems or models uses the profile's stored results.
+        # A run of fewer problems or models uses the profile's stored measurements.
         is_subset = changes.keys() <= {"limit", "model", "name"}
         is_subset &= changes.get("model", base.models[0]) in base.models
         content["part_of"] = (base.part_of or base.name) if is_subset else None
+        is_subset &= is_within(changes.get("limit", 1), base.attention.limit)
+        content["stored_only"] = base.stored_only and is_subset
     return validated(Profile, content, f"profile {profile}, overridden")
 
 

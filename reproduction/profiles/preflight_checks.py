@@ -20,7 +20,7 @@ def check(profile: Profile) -> None:
     """Raise InputError if a profile cannot run, as far as its problems and the configs
     of its models show.
     """
-    if profile.all_shipped:
+    if profile.stored_only:
         # Nothing is computed, so neither problems nor models are needed.
         return
     require_available(profile.models)

@@ -50,10 +50,15 @@ class Profile(Settings):
         description="the sampling of answers for importance weighting; none if null",
     )
 
+    stored_only: bool = Field(
+        False,
+        description="whether answers and scores that are not stored stay missing; an"
+        " override that asks for more than the profile computes them",
+    )
     part_of: str | None = Field(
         None,
-        description="name of the profile whose stored results this run uses, because it"
-        " has only a part of that profile's problems or models; set by overrides",
+        description="name of the profile whose stored measurements this run uses,"
+        " because it has only a part of its problems or models; set by overrides",
     )
 
     @property
@@ -96,13 +101,6 @@ class Profile(Settings):
         return paths.RESULTS / self.name
 
     @property
-    def shipped_results(self) -> Path:
-        """The folder in which the repository would have results for the profile, or for
-        the profile that this run is a part of.
-        """
-        return paths.DATA / (self.part_of or self.name)
-
-    @property
     def figures(self) -> Path:
         return paths.FIGURES / self.name
 
@@ -124,7 +122,7 @@ class Profile(Settings):
 
     def shipped_measurements(self, model: str) -> Path:
         """Return the file in which the repository would have a model's measurements."""
-        return self.shipped_results / f"{file_name(model)}.nc"
+        return paths.DATA / (self.part_of or self.name) / f"{file_name(model)}.nc"
 
     def uses_shipped(self, model: str) -> bool:
         """Return whether the repository's measurements of a model are used: it has
@@ -137,12 +135,6 @@ class Profile(Settings):
             return True
         whole = load_profile(self.part_of).attention
         return is_within(self.attention.limit, whole.limit)
-
-    @property
-    def all_shipped(self) -> bool:
-        """Whether the repository's measurements are used for all models."""
-        names = [resolve(spec).name for spec in self.attention.models]
-        return all(self.uses_shipped(name) for name in names)
 
 
 def file_name(model: str) -> str:

@@ -29,8 +29,8 @@ from lib.prompts.conditions import (
 # docs/profiles.md show them.
 LIMIT = "size of a seeded sample of the problems, stratified by level; all if null"
 DTYPE = (
-    "type of the weights: float32, bfloat16, float16, or auto: float32 on a CPU, else"
-    " bfloat16"
+    "type of the weights: float32, bfloat16, float16, or auto: that of stored results,"
+    " else float32 on a CPU and bfloat16 on a GPU"
 )
 FORMAT = "format of the prompt: plain, or chat if the model has a chat template"
 EXAMPLES = "; also with settings, as in mless:25, mless@end or arm:c=0.1:p1=95"
@@ -127,10 +127,7 @@ class Attention(Section):
 
 
 # Descriptions that the command line's help shows, too.
-ENGINE = (
-    "the library that generates: transformers, vllm, or auto: vllm if it is installed"
-    " for CUDA and no condition has ARM, else transformers"
-)
+ENGINE = "the library that generates: transformers, or vllm, which does not run ARM"
 WORKERS = "number of Ray processes, each with an engine (docs/cluster.md); 0: none"
 # The fields of Accuracy that hold a Variation: smaller runs besides the main one.
 VARIATIONS = (
@@ -143,14 +140,15 @@ VARIATIONS = (
 )
 # Settings under which a model answers without reasoning.
 WITHOUT_REASONING = {"max_new_tokens": 0, "elicit": True}
-Engine = Literal["transformers", "vllm", "auto"]
+Engine = Literal["transformers", "vllm"]
 
 
 class Variation(Settings):
     """A smaller run besides the main one of `accuracy`.
 
-    All fields of `accuracy` that this class lacks, such as models, are the same. A
-    field of this class that is not set has its default here, not accuracy's value.
+    All fields of `accuracy` that this class lacks, such as models, are the same, and so
+    is a limit that is not set. Another field of this class that is not set has its
+    default here, not accuracy's value.
     """
 
     limit: PositiveInt | None = Field(None, description=LIMIT)
@@ -248,6 +246,7 @@ class Accuracy(Variation, Section):
         for part in VARIATIONS:
             if variation := getattr(self, part):
                 changes = variation.model_dump()
+                changes["limit"] = variation.limit or self.limit
                 if part == "direct":
                     changes |= WITHOUT_REASONING
                 runs[part] = validated(Accuracy, shared | changes, f"accuracy.{part}")

@@ -17,7 +17,7 @@ def ablations(**shifts):
     rows = []
     for name, shift in {"none": 0.0, **shifts}.items():
         for i, factor in enumerate(np.linspace(0.9, 1.1, PROBLEMS)):
-            row = {"condition": name, "problem_id": f"p{i}"}
+            row = {"condition": name, "problem_id": f"p{i}", "target": "solution"}
             row["nats"] = i - 200 + shift * factor
             rows.append(row)
     return {"ablations": pd.DataFrame(rows).assign(model="m")}
@@ -31,6 +31,11 @@ def test_a_contrast_is_judged_by_its_change_in_nats():
     assert verdict.verdict == "supported"
     assert verdict.effect == pytest.approx(2)
     assert verdict.n == PROBLEMS
+    # Gold answers, which a section may score as well, do not count.
+    both = ablations(gap=0.0, **{EARLY: 2.0})
+    answers = both["ablations"].assign(target="answer", nats=0.0)
+    both["ablations"] = pd.concat([both["ablations"], answers])
+    assert verdict_on("ablation-early-layers", both) == verdict
     against = ablations(gap=0.0, **{EARLY: -2.0})
     verdict = verdict_on("ablation-early-layers", against)
     assert verdict.verdict == "contradicted"

@@ -6,19 +6,16 @@ import threading
 import time
 
 import pytest
-import torch
+from hand_written import keep
 from pandas.testing import assert_frame_equal
 
 from lib import progress
-from lib.files.row_store import read_settings
 from lib.files.text_files import read
 from lib.generation.engine_interface import Completion, Sampling
 from lib.grading.worker_pool import grade
 from lib.prompts.conditions import Filler
 from lib.prompts.problems import load_problems
 from reproduction.evaluation import answer_run as module
-from reproduction.evaluation import rows as choice
-from reproduction.evaluation.row_keys import recorded_arm
 from reproduction.evaluation.rows import FIELDS
 from reproduction.profiles import Accuracy
 
@@ -78,13 +75,11 @@ def answered(tiny_llama, tmp_path):
     with the settings of SHORT and these changes.
     """
 
-    def run(*conditions, folder="out", seed=0, shard=(1, 1), **changes):
-        accuracy = Accuracy(
-            models=[str(tiny_llama)],
-            conditions=["none", *conditions],
-            **(SHORT | changes),
-        )
-        return module.evaluate(accuracy, Filler(), seed, tmp_path / folder, shard)
+    def run(*conditions, folder="out", seed=0, shard=(1, 1), filler=None, **changes):
+        settings = SHORT | {"conditions": ["none", *conditions]} | changes
+        accuracy = Accuracy(models=[str(tiny_llama)], **settings)
+        filler = filler or Filler()
+        return module.evaluate(accuracy, filler, seed, tmp_path / folder, shard)
 
     return run
 
@@ -203,7 +198,8 @@ def test_a_row_has_the_documented_fields_with_its_dtype_and_processor(
     assert list(rows["none"]) == [name for name in FIELDS if name != "arm"]
     assert (rows["arm"]["dtype"], rows["arm"]["processor"]) == ("bfloat16", "CPU")
     run = json.loads((tmp_path / "out" / "run.json").read_text())
-    assert run["environment"]["dtype"] == "bfloat16"
+    assert run["settings"]["dtype"] == "bfloat16"
+    assert "torch" in run["environment"]
     # Token ids are stored only for sampled answers.
     answered(folder="greedy")
     assert not any("token_ids" in row for row in rows_in(tmp_path / "greedy"))
@@ -216,7 +212,7 @@ def test_a_row_records_the_arm_settings_of_its_condition_over_the_models(
     answered(*conditions)
     rows = {row["key"]: row for row in rows_in(tmp_path / "out")}
     for request in engine.calls[0][0]:
-        settings = request.arm and recorded_arm(request.arm)
+        settings = request.arm and request.arm.model_dump()
         assert settings == rows[request.key].get("arm")
     (problem, *_) = (row["problem_id"] for row in rows.values())
     by_condition = {
@@ -225,7 +221,6 @@ def test_a_row_records_the_arm_settings_of_its_condition_over_the_models(
     arm, both, code = (by_condition[name]["arm"] for name in conditions)
     assert arm["c"] == both["c"] == 0.13
     assert (code["c"], code["mode"], code["layer"]) == (1, "code", 2)
-    assert {settings["statistics"] for settings in (arm, both, code)} == {"sequence"}
 
     # Their prompts are the same as under none and mless.
     plain = by_condition["none"]["prompt_tokens"]
@@ -245,82 +240,6 @@ def test_prompts_that_an_engine_loses_are_counted_and_retried_by_the_next_run(
     assert "4/4" in capsys.readouterr().err.splitlines()[-1]
 
 
-@pytest.fixture
-def can_run(monkeypatch, engine):
-    """A function that sets the reason why vLLM cannot run here; "" lets it run."""
-
-    def set_reason(reason):
-        monkeypatch.setattr(choice, "why_not_vllm", lambda accuracy: reason)
-
-    return set_reason
-
-
-@pytest.mark.parametrize(
-    "reason, conditions, line",
-    [
-        ("", [], "vllm, because it is installed, and there is a GPU"),
-        ("", ["mless", "arm:c=0.1"], "transformers, because arm:c=0.1 needs it"),
-        ("it is not", [], "transformers, because it is not"),
-    ],
-)
-def test_engine_auto_is_vllm_if_it_can_run_and_the_run_records_the_choice(
-    answered, tmp_path, can_run, capsys, reason, conditions, line
-):
-    can_run(reason)
-    answered(*conditions, engine="auto")
-    name = line.split(",")[0]
-    assert read_settings(tmp_path / "out")["engine"] == name
-    assert f"engine auto: {line}\n" in capsys.readouterr().err
-    # The run continues if that engine is named.
-    answered("mful", *conditions, engine=name)
-
-
-def test_a_folder_begun_with_engine_auto_keeps_its_engine_on_another_machine(
-    answered, tmp_path, engine, can_run, capsys, refused
-):
-    can_run("")
-    answered(engine="auto")
-    can_run("it is not installed")
-    answered("mless", engine="auto")
-    assert "engine auto: vllm, because the folder" in capsys.readouterr().err
-    assert set(engine.names) == {read_settings(tmp_path / "out")["engine"]} == {"vllm"}
-    message = refused(answered, "arm", engine="auto")
-    assert message.startswith("arm: ")
-    assert message.endswith(
-        "begun with engine vllm, which does not run ARM: use another folder"
-    )
-
-
-def test_engine_auto_is_refused_with_shards(answered, tmp_path, engine, refused):
-    message = refused(answered, engine="auto", shard=(1, 2))
-    assert message.endswith("with --shard, give --engine vllm or transformers")
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-    "installed, cuda, workers, gpus, reason",
-    [
-        (True, True, 0, None, ""),
-        (False, True, 0, None, "vLLM is not installed"),
-        (True, False, 0, None, "there is no GPU with CUDA"),
-        # Workers may have GPUs on other machines; without workers the field is ignored.
-        (True, False, 2, 1, ""),
-        (True, True, 2, 0, "there is no GPU with CUDA"),
-        (True, False, 0, 1, "there is no GPU with CUDA"),
-        (True, True, 0, 0, ""),
-    ],
-)
-def test_the_reason_why_vllm_cannot_run_is_named(
-    monkeypatch, installed, cuda, workers, gpus, reason
-):
-    monkeypatch.setattr(
-        choice.importlib.util, "find_spec", lambda name: installed or None
-    )
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
-    accuracy = Accuracy(models=["demo"], workers=workers, gpus_per_worker=gpus)
-    assert choice.why_not_vllm(accuracy) == reason
-
-
 @pytest.mark.parametrize(
     "setting, value, package", [("workers", 2, "ray"), ("engine", "vllm", "vllm")]
 )
@@ -335,15 +254,91 @@ def test_a_package_that_is_not_installed_is_named_in_one_line(
     assert package == "ray" or not (tmp_path / "out").exists()
 
 
-def test_a_folder_begun_with_worked_examples_is_not_continued_without_them(
-    answered, engine, refused
+# Settings of a second run in the folder of a first one with four answers under each of
+# two conditions, and the number of answers that it generates.
+SECOND_RUNS = [
+    ({}, 0),
+    ({"limit": 2}, 0),
+    ({"limit": 6}, 4),
+    ({"conditions": ["none"]}, 0),
+    ({"conditions": ["none", "mless:05"]}, 0),
+    ({"conditions": ["none", "mless:5", "mful"]}, 4),
+    ({"batch_size": 3}, 0),
+    ({"max_new_tokens": 7}, 8),
+    ({"temperature": 0.7}, 8),
+    ({"format": "chat"}, 8),
+    ({"dtype": "bfloat16"}, 8),
+    ({"dtype": "float32"}, 0),
+    ({"engine": "vllm"}, 8),
+    ({"elicit": True}, 8),
+    ({"format": "chat", "examples": [{"problem": "1 + 1?", "solution": "$2$"}]}, 8),
+    ({"filler": Filler(mless="!")}, 4),
+    ({"filler": Filler(mful="!")}, 0),
+    ({"filler": Filler(length=4)}, 0),
+]
+
+
+@pytest.mark.parametrize("changes, generated", SECOND_RUNS)
+def test_a_second_run_generates_what_is_new_and_keeps_all_that_is_stored(
+    answered, tmp_path, engine, changes, generated
 ):
-    example = {"problem": "What is $1 + 1$?", "solution": "$\\boxed{2}$"}
-    # The tiny model's tokenizer has the demo's chat template.
-    answered(format="chat", examples=[example])
-    message = refused(answered, format="chat")
-    assert "was made with examples = " in message
-    assert "not (absent)" in message
+    answered("mless:5")
+    before = rows_in(tmp_path / "out")
+    engine.calls.clear()
+    changes = {"conditions": ["none", "mless:5"]} | changes
+    answers = answered(**changes)
+    assert sum(len(requests) for requests, _ in engine.calls) == generated
+    after = rows_in(tmp_path / "out")
+    assert after[: len(before)] == before
+    assert len(after) == len(before) + generated
+    limit, conditions = changes.get("limit", 4), changes["conditions"]
+    assert len(answers) == limit * len(conditions)
+    engine.calls.clear()
+    answered("mless:5")  # the first settings find their rows again
+    assert not engine.calls
+
+
+def test_one_more_problem_or_a_corrected_answer_computes_one_problem(
+    answered, tmp_path, engine
+):
+    problems = [
+        {"unique_id": str(number), "problem": f"What is {number}?", "answer": "1"}
+        for number in range(5)
+    ]
+    file = tmp_path / "mine.jsonl"
+    keep(file, problems[:4])
+    assert len(answered(problems=str(file))) == 4
+    engine.calls.clear()
+    keep(file, problems)
+    assert len(answered(problems=str(file), limit=None)) == 5
+    ((requests, _),) = engine.calls
+    assert len(requests) == 1
+
+    engine.text, problems[0]["answer"] = r"\boxed{3}", "3"
+    keep(file, problems)
+    answers = answered(problems=str(file), limit=None)
+    assert answers.set_index("problem_id").correct.to_dict() == {
+        str(number): number == 0 for number in range(5)
+    }
+
+
+def test_rows_of_other_settings_or_versions_are_reported_in_one_line(
+    answered, tmp_path, engine, capsys
+):
+    answered()
+    assert capsys.readouterr().err == ""
+    answered(max_new_tokens=9)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"{tmp_path / 'out'}: none of its 4 rows has these settings")
+    answered(max_new_tokens=9)
+    assert capsys.readouterr().err == ""
+
+
+def test_auto_continues_in_the_dtype_of_the_stored_answers(answered, tmp_path, engine):
+    answered(dtype="bfloat16")
+    answers = answered("mful", dtype="auto")
+    assert set(answers.dtype) == {"bfloat16"}
+    assert len(engine.calls) == 2
 
 
 def test_a_run_is_complete_when_its_last_shard_is(answered, tmp_path, engine):

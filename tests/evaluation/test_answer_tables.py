@@ -200,3 +200,14 @@ def test_an_answer_longer_than_a_limit_counts_as_truncated_and_wrong():
     assert (short["ended"], short["tokens"]) == (1, 10)
     assert (long["none"], long["mless"], long["cut_none"]) == (100, 100, 0)
     assert (long["ended"], long["tokens"]) == (3, 20)
+
+
+def test_the_change_of_length_is_over_the_means_of_a_problems_samples():
+    lengths = {"none": (100, 200), "mless": (110, 230)}
+    rows = [
+        record(condition, "p0", True, sample=sample, completion_tokens=length)
+        for condition, of_samples in lengths.items()
+        for sample, length in enumerate(of_samples)
+    ]
+    change = answer_tables.change_of_length(frame(rows))
+    assert (change["ended"], change["tokens"]) == (1, 20)

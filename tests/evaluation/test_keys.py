@@ -1,152 +1,225 @@
 """The keys of a profile's answers and scores equal those of the repository's stored
-rows: a row whose key changes is lost.
+rows, and need neither weights nor tokenizers nor the texts of MATH-500.
 """
 
-import copy
-from dataclasses import fields, replace
-from pathlib import Path
+import shutil
+import subprocess
+import sys
 
 import pytest
 
+from lib.errors import InputError
 from lib.files.text_files import read
-from lib.models.loading import Loaded, load_without_weights
-from lib.models.sources import resolve
+from lib.models.loading import load_without_weights
+from lib.models.sources import known_models, resolve
+from lib.prompts import problems
 from lib.prompts.conditions import Filler, parse_condition
-from lib.prompts.problems import Problem, load_problems
+from lib.prompts.problems import Listed, listed_problems
 from reproduction import evaluation, paths
-from reproduction.evaluation.row_keys import arm_of, completions_wanted
-from reproduction.evaluation.score_run import score_key
-from reproduction.evaluation.scored_texts import texts_wanted
 from reproduction.profiles import Accuracy, Likelihood, load_profile
-
-DEMO = load_profile("demo")
-# Keys depend on the prompt, and problems of MATH-500 may not be in the repository.
-PROBLEM = Problem(
-    unique_id="own/1",
-    problem="What is $1 + 1$?",
-    answer="2",
-    solution="It is $\\boxed{2}$.",
+from reproduction.row_keys import (
+    TARGETS,
+    RowModel,
+    answers_wanted,
+    draw_scores_wanted,
+    row_key,
+    row_model,
+    say_if_plain,
+    scores_wanted,
 )
 
-
-@pytest.fixture(scope="module")
-def demo():
-    return load_without_weights("demo", device="cpu")
-
-
-@pytest.fixture(scope="module")
-def coder(demo):
-    """The demo model's tokenizer under the name of a model of the families profile."""
-    return replace(demo, source=resolve("Qwen2.5-Coder-0.5B-Instruct"))
+DEMO = load_profile("demo")
 
 
 @pytest.mark.parametrize("part", ["main", *DEMO.accuracy.variations])
-def test_stored_completions_keep_their_keys(demo, part):
-    accuracy = DEMO.accuracy if part == "main" else DEMO.accuracy.variations[part]
-    problems = load_problems(
-        accuracy.problems, accuracy.limit, DEMO.seed, accuracy.levels
-    )
-    stored = read(paths.DATA / "demo" / "answers" / f"{part}.jsonl.gz")
-    assert len(stored) == len(problems) * len(accuracy.conditions) * accuracy.samples
-
-    # Building all prompts of the longer parts would take seconds.
-    chosen = problems if part == "main" else problems[::6]
-    wanted = completions_wanted(demo, accuracy, DEMO.filler, DEMO.seed, chosen)
+def test_stored_completions_keep_their_keys(part):
+    accuracy = DEMO.parts[part]
+    wanted_of = answers_wanted(accuracy, DEMO.filler, DEMO.seed)
     expected = [
-        (key, completion.problem.id, str(completion.condition), completion.sample)
-        for key, completion in wanted.items()
+        (key, item.problem.id, str(item.condition), item.sample)
+        for key, item in wanted_of(row_model("demo", accuracy, "float32")).items()
     ]
-    ids = {problem.id for problem in chosen}
+    stored = read(paths.DATA / "demo" / "answers" / f"{part}.jsonl.gz")
     columns = ("key", "problem_id", "condition", "sample")
     # The stored rows are in the order in which a run generates.
-    assert expected == [
-        tuple(row[name] for name in columns)
-        for row in stored
-        if row["problem_id"] in ids
-    ]
-    answers = evaluation.answers(DEMO, part)
-    assert answers.key.tolist() == [row["key"] for row in stored]
+    assert expected == [tuple(row[name] for name in columns) for row in stored]
+    assert evaluation.answers(DEMO, part).key.tolist() == [row["key"] for row in stored]
 
 
-def test_a_condition_overrides_single_arm_settings_of_its_model(demo):
-    another = replace(demo, source=resolve("Qwen2.5-Math-7B"))
-    arm = arm_of(parse_condition("arm:p1=90"), another)
+def test_every_stored_score_of_the_families_has_the_key_that_the_profile_wants():
+    families = load_profile("families")
+    for part in ("likelihood", "ablations"):
+        section = families.parts[part]
+        wanted_of = scores_wanted(section, families.filler, families.seed)
+        for spec in section.models:
+            wanted = wanted_of(row_model(spec, section, "float32"))
+            name = resolve(spec).name
+            for row in read(paths.DATA / "families" / part / f"{name}.jsonl.gz"):
+                found = wanted[row["key"]]
+                assert found.problem.id == row["problem_id"]
+                assert found.target == row["target"]
+                assert str(found.condition) == row["condition"]
+
+
+OFFLINE = """
+import sys
+from reproduction import evaluation
+from reproduction.profiles import load_profile, profile_with_overrides
+
+for profile in (load_profile("families"), profile_with_overrides("families", limit=9)):
+    for part in profile.accuracy.variations:
+        assert len(evaluation.answers(profile, part)), part
+    assert len(evaluation.answers(profile)) and len(evaluation.draws(profile))
+    for part in ("likelihood", "ablations"):
+        assert len(evaluation.scores(profile, part))
+assert not {"torch", "transformers", "datasets"} & set(sys.modules)
+"""
+
+
+def test_stored_rows_are_found_without_weights_tokenizers_texts_and_torch(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    subprocess.run([sys.executable, "-c", OFFLINE], check=True, cwd=paths.ROOT)
+
+
+def test_the_list_of_models_says_which_tokenizers_have_a_chat_template():
+    for name in known_models():
+        try:
+            loaded = load_without_weights(name, fetch=False)
+        except InputError:
+            continue  # its weights are not installed
+        has_template = bool(loaded.tokenizer.chat_template)
+        assert resolve(name).chat_template is has_template, name
+
+
+def test_a_chat_prompt_of_a_model_without_template_has_the_key_of_a_plain_one():
+    chat, plain = (Likelihood(models=["demo"], format=f) for f in ("chat", "plain"))
+    gemma = row_model("gemma-3-270m", chat, "float32")
+    assert gemma.format == "plain"
+    assert gemma == row_model("gemma-3-270m", plain, "float32")
+    assert row_model("demo", chat, "float32").format == "chat"
+
+
+def test_a_model_of_a_folder_is_asked_for_its_template(tiny_llama, tmp_path, capsys):
+    section = Likelihood(models=["demo"])
+    assert row_model(str(tiny_llama), section, "float32").format == "chat"
+    without = shutil.copytree(tiny_llama, tmp_path / "plain")
+    (without / "chat_template.jinja").unlink()
+    model = row_model(str(without), section, "float32")
+    assert model.format == "plain"
+    say_if_plain(model, section)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == "plain has no chat template, so its prompts are plain, not chat"
+
+
+SPELLINGS = [
+    "layer-1-only layers-1-only layer-1-to-1-only",
+    "layers-1-to-4-only layer-1-to-4-only",
+    "hidden-from-layer-1 hidden-from-layers-1",
+    "mless:55 mless:055",
+    "gap:7 gap:007",
+    "mless:5@end+arm:c=0.1:p1=95 mless:05@end+arm:p1=95.0:c=0.10",
+    "arm none+arm",
+]
+
+
+@pytest.mark.parametrize("spellings", SPELLINGS)
+def test_spellings_of_a_condition_are_one_condition_with_one_key(spellings):
+    first, *others = spellings.split()
+    likelihood = Likelihood(models=["demo"], conditions=spellings.split())
+    wanted = scores_wanted(likelihood, Filler(), 0)
+    problem = listed_problems("embedded")[0]
+    model = row_model("demo", likelihood, "float32")
+    assert len(wanted(model)) == len(listed_problems("embedded"))
+    for other in others:
+        assert parse_condition(other) == parse_condition(first)
+        assert str(parse_condition(other)) == first
+    digests = {
+        model.digest(parse_condition(text), Filler(), TARGETS["solution"])
+        for text in spellings.split()
+    }
+    assert len({row_key(digest, problem) for digest in digests}) == 1
+
+
+def test_a_condition_that_is_given_in_two_spellings_is_refused():
+    conditions = ["none", "mless:5", "mless:05"]
+    with pytest.raises(ValueError, match="each condition only once"):
+        Accuracy(models=["demo"], conditions=conditions)
+
+
+PROBLEM = Listed("own/1", 1, "question", "solution")
+OTHER_PROBLEMS = [
+    (PROBLEM._replace(id="own/2"), True),
+    (PROBLEM._replace(question="another"), True),
+    (PROBLEM._replace(level=2), False),
+]
+SOURCE = resolve("demo")
+MODEL = RowModel(SOURCE, "float32", "chat")
+OTHER_MODELS = [
+    (MODEL._replace(dtype="bfloat16"), True),
+    (MODEL._replace(format="plain"), True),
+    (MODEL._replace(source=SOURCE.model_copy(update={"name": "other"})), True),
+    (MODEL._replace(source=SOURCE.model_copy(update={"revision": "other"})), True),
+    (MODEL._replace(source=SOURCE.model_copy(update={"spec": "folder"})), False),
+    (MODEL._replace(source=SOURCE.model_copy(update={"weights": "exact"})), False),
+]
+
+
+def keys(monkeypatch, model=MODEL, problem=PROBLEM):
+    """Return the keys of an answer, of scores of solution and gold answer, and of the
+    score of a sampled answer.
+    """
+    monkeypatch.setattr("reproduction.row_keys.listed_problems", lambda *_: [problem])
+    filler = Filler()
+    accuracy = Accuracy(models=["demo"], conditions=["none"])
+    likelihood = Likelihood(models=["demo"], conditions=["none"], at_once=["none"])
+    draw = {"model": model.source.name, "problem_id": problem.id, "key": "a"}
+    draw |= {"sample": 0, "condition": "none", "token_ids": [1]}
+    wanted = answers_wanted(accuracy, filler, 0)(model)
+    wanted |= scores_wanted(likelihood, filler, 0)(model)
+    wanted |= draw_scores_wanted(likelihood, filler, 0, 0.6, [draw])(model)
+    return list(wanted)
+
+
+@pytest.mark.parametrize("model, is_other", OTHER_MODELS)
+def test_a_key_depends_on_a_models_weights_dtype_and_format(
+    monkeypatch, model, is_other
+):
+    before, after = keys(monkeypatch), keys(monkeypatch, model=model)
+    assert len(before) == len(set(before)) == 4
+    assert set(before).isdisjoint(after) if is_other else before == after
+
+
+@pytest.mark.parametrize("problem, is_other", OTHER_PROBLEMS)
+def test_a_key_depends_on_a_problems_id_and_texts(monkeypatch, problem, is_other):
+    before, after = keys(monkeypatch), keys(monkeypatch, problem=problem)
+    assert set(before).isdisjoint(after) if is_other else before == after
+
+
+def test_the_score_of_a_draw_depends_on_its_answer_and_temperature(monkeypatch):
+    monkeypatch.setattr("reproduction.row_keys.listed_problems", lambda *_: [PROBLEM])
+    scoring = Likelihood(models=["demo"], conditions=["none"])
+    draw = {"model": SOURCE.name, "problem_id": "own/1", "key": "a", "sample": 0}
+    draw |= {"condition": "none", "token_ids": [1]}
+
+    def key(temperature=0.6, **changes):
+        rows = [draw | changes]
+        (key,) = draw_scores_wanted(scoring, Filler(), 0, temperature, rows)(MODEL)
+        return key
+
+    assert key() == key(condition="mless") == key(sample=3)
+    assert len({key(), key(0.9), key(key="b")}) == 3
+
+
+def test_settings_of_arm_are_those_of_the_condition_over_the_models():
+    math = resolve("Qwen2.5-Math-7B")
+    arm = parse_condition("arm:p1=90").arm_over(math.arm)
     assert (arm.c, arm.p1) == (0.1, 90)
 
 
-def scores_wanted(loaded, **settings):
-    """Return by key the texts that are scored for PROBLEM, by default under none."""
-    settings = {"conditions": ["none"]} | settings
-    likelihood = Likelihood(models=["demo"], **settings)
-    return texts_wanted(loaded, likelihood, Filler(), [PROBLEM])
-
-
-def test_solution_scores_keep_their_keys(coder):
-    wanted = scores_wanted(
-        coder, conditions=["none", "gap", "arm"], at_once=["none", "dots-for-thought"]
-    )
-    keys = {f"{text.target} {text.condition}": key for key, text in wanted.items()}
-    assert keys == {
-        "solution none": "e8c70a5ce2444f09",
-        "solution gap": "2e47f949fa843fa7",
-        "solution arm": "06f192bbf7be16f8",
-        "answer none": "4a4857d3f7cf66dc",
-        "answer dots-for-thought": "dc12e57daeb90fc4",
-    }
-    assert list(scores_wanted(coder, format="plain")) == ["6449dc20722b8cab"]
-
-
-DRAW_KEY = "ae19ab7a063bdede"
-
-
-def test_sample_scores_keep_their_keys(coder):
-    (solution,) = scores_wanted(coder).values()
-    draw = {"answer": "0123456789abcdef", "sample": 0, "temperature": 0.5}
-    text = replace(solution, target="draw", draw=draw)
-    assert score_key(coder, text) == DRAW_KEY
-    # The row records under which prompt an answer was drawn; the key ignores it.
-    recorded = draw | {"sample": 3, "drawn_under": "mless"}
-    assert score_key(coder, replace(text, draw=recorded)) == DRAW_KEY
-    for name, value in {"answer": "other", "temperature": 0.9}.items():
-        other = replace(text, draw=draw | {name: value})
-        assert score_key(coder, other) != DRAW_KEY
-
-
-# Another value of each field of a model and of its source.
-# `test_settings_reach_numbers` checks how keys depend on a profile's settings.
-OF_MODEL = {"dtype": "bfloat16", "device": "cuda", "model": None, "tokenizer": None}
-OF_SOURCE = {
-    "name": "other",
-    "revision": "other",
-    "spec": "folder/of/mine",
-    "folder": Path("folder/of/mine"),
-    "weights": "dequantised",
-}
-
-
-def test_a_key_depends_on_a_models_weights_and_dtype_and_nothing_else_of_it(coder):
-    others = {name: replace(coder, **{name: value}) for name, value in OF_MODEL.items()}
-    for name, value in OF_SOURCE.items():
-        source = coder.source.model_copy(update={name: value})
-        others[name] = replace(coder, source=source)
-    ((key, text),) = scores_wanted(coder).items()
-    decide = {name for name, other in others.items() if score_key(other, text) != key}
-    assert decide == {"dtype", "name", "revision"}
-    assert {field.name for field in fields(Loaded)} == {"source", *OF_MODEL}
-
-
-def test_a_model_without_a_chat_template_gets_plain_prompts_and_a_line_says_so(
-    demo, capsys
-):
-    tokenizer = copy.deepcopy(demo.tokenizer)
-    tokenizer.chat_template = None
-    lacking = replace(demo, tokenizer=tokenizer)
-    section = Accuracy(models=["demo"], conditions=["none", "mless:5"], format="chat")
-    wanted = completions_wanted(lacking, section, Filler(), 0, [PROBLEM])
-    assert [one.prompt.text[:6] for one in wanted.values()] == ["Please", "Please"]
-    said = "SmolLM2-135M-Instruct has no chat template, so its prompts are plain, not"
-    assert capsys.readouterr().err == f"{said} chat\n"
-
-    section = Likelihood(models=["demo"], conditions=["none"], format="chat")
-    texts_wanted(lacking, section, Filler(), [PROBLEM])
-    assert capsys.readouterr().err == f"{said} chat\n"
+def test_the_list_of_math_500_has_no_text():
+    lines = problems.MATH500_LIST.read_text().splitlines()
+    assert lines[0] == "id,level,question,solution" and len(lines) == 501
+    assert max(map(len, lines)) < 90

@@ -8,7 +8,7 @@ from reproduction.evaluation import likelihood_tables
 from reproduction.evaluation.likelihood_tables import FIRST_LAYERS, OTHER_LAYERS
 
 
-def scores(nats, model="m"):
+def scores(nats, model="m", target="solution"):
     """Return a row for each condition and problem.
 
     nats: by condition, the log-likelihoods of the problems.
@@ -17,6 +17,7 @@ def scores(nats, model="m"):
     for condition, values in nats.items():
         for number, value in enumerate(values):
             row = {"model": model, "condition": condition, "nats": value}
+            row["target"] = target
             row["problem_id"] = f"p{number}"
             rows.append(row)
     return pd.DataFrame(rows)
@@ -35,6 +36,19 @@ def test_a_contrast_is_over_the_problems_that_have_both_conditions():
     assert (row["model"], row["contrast"], row["n"]) == ("m", "a gap", 2)
     assert row["change"] == -1.5
     assert row["low"] <= -1.5 <= row["high"]
+
+
+def test_gold_answers_that_are_scored_too_are_no_part_of_contrasts():
+    solutions = scores({"none": [-9.0, -8.0], "gap": [-10.0, -9.0]})
+    answers = scores({"none": [-1.0, -1.0], "gap": [-5.0, -5.0]}, target="answer")
+    both = pd.concat([solutions, answers])
+    contrast = {"a gap": ("gap", "none")}
+    tables = [both, likelihood_tables.with_likelihoods(both, both)]
+    tables.append(likelihood_tables.with_mean_of_models(both, "mean"))
+    for table in tables:
+        rows = likelihood_tables.contrast_table(table, contrast)
+        assert set(rows.change) == {-1.0}
+    assert set(likelihood_tables.depth_table(both).change) == set()
 
 
 def test_a_contrast_of_sums_is_a_difference_of_differences():

@@ -27,8 +27,9 @@ from lib.prompts.conditions import Filler, parse_condition
 from lib.prompts.problems import Problem, sampling_order
 from reproduction.evaluation import score_run, scored_texts
 from reproduction.evaluation.score_run import SIZES, require_scorable, score_rows
-from reproduction.evaluation.scored_texts import BEFORE_ANSWER, texts_wanted
+from reproduction.evaluation.scored_texts import solution_texts
 from reproduction.profiles import Likelihood
+from reproduction.row_keys import BEFORE_ANSWER, WantedScore
 
 ARM = "arm:c=1.0"
 SOLUTIONS = ["It is $\\boxed{0}$.", "Adding gives $2$, so $\\boxed{2}$.", "$4$"]
@@ -260,8 +261,7 @@ def test_a_chunk_has_fewer_problems_if_each_has_several_texts(tiny, monkeypatch)
     monkeypatch.setattr(
         score_run, "log_likelihoods", lambda _, batch: [-1.0] * len(batch)
     )
-    settings = Likelihood(models=["demo"], conditions=["none", "gap"])
-    wanted = texts_wanted(tiny, settings, Filler(), PROBLEMS)
+    wanted = texts_wanted(tiny, PROBLEMS, "none", "gap")
     twice = {
         f"{key}{sample}": text for key, text in wanted.items() for sample in (0, 1)
     }
@@ -289,7 +289,7 @@ def test_many_prompts_have_a_progress_bar(run, monkeypatch, capsys):
     run(conditions=["none", "gap"])
     assert "prompts" not in capsys.readouterr().err
     monkeypatch.setattr(score_run, "PROMPTS_WITH_A_BAR", 6)
-    run(conditions=["none", "gap"])
+    run(conditions=["mless", "gap:3"])
     assert re.search("tiny, prompts: 100%.* 6/6 ", capsys.readouterr().err)
 
 
@@ -302,10 +302,22 @@ def test_a_solution_over_the_token_limit_is_left_out_and_counted(run, capsys):
     assert set(rows.problem_id) == {"p0", "p2"}
 
 
+def texts_wanted(loaded, problems, *conditions):
+    """Return the texts of solutions under some conditions."""
+    wanted = {
+        f"{number}{'01'[condition == 'gap']}": WantedScore(
+            problem, parse_condition(condition), "solution"
+        )
+        for number, problem in enumerate(problems)
+        for condition in conditions
+    }
+    by_id = {problem.id: problem for problem in problems}
+    return solution_texts(loaded, "chat", Filler(), by_id, wanted)
+
+
 def solution_wanted(loaded):
     """Return the only text that is scored for the first problem under none."""
-    settings = Likelihood(models=["demo"], conditions=["none"])
-    (text,) = texts_wanted(loaded, settings, Filler(), PROBLEMS[:1]).values()
+    (text,) = texts_wanted(loaded, PROBLEMS[:1], "none").values()
     return text
 
 
@@ -337,14 +349,25 @@ def test_a_solution_that_exceeds_the_context_is_named_before_anything_is_written
     assert not (tmp_path / "out").exists()
 
 
-def test_no_weights_are_loaded_if_nothing_is_missing_or_the_folder_is_refused(
-    run, monkeypatch
-):
-    scored = run(conditions=["none"])
+def test_no_weights_are_loaded_if_nothing_is_missing(run, monkeypatch):
+    scored = run(conditions=["none", "gap"], at_once=["none"])
     monkeypatch.setattr(score_run, "with_weights", None)
-    assert run(conditions=["none"]).equals(scored)
-    with pytest.raises(InputError, match=r"with max_solution_tokens = 512, not 511:"):
-        run(conditions=["none"], max_solution_tokens=511)
+    fewer = run(conditions=["none"], max_solution_tokens=511, seed=3)
+    expected = scored[(scored.target == "solution") & (scored.condition == "none")]
+    assert set(fewer.key) == set(expected.key)
+    # A shorter limit leaves out what is stored, and loads no weights for the others.
+    shorter = run(conditions=["none"], at_once=["none"], max_solution_tokens=3)
+    assert set(shorter.problem_id) == {"p2"} and len(shorter) == 2
+
+
+def test_a_corrected_solution_is_scored_beside_the_old_one(run, tmp_path):
+    run(conditions=["none"])
+    other = PROBLEMS[0].model_copy(update={"solution": "$0$"})
+    rows = run([other, *PROBLEMS[1:]], conditions=["none"])
+    assert len(rows) == 3
+    stored = read(tmp_path / "out" / "scores.jsonl")
+    assert [row["problem_id"] for row in stored].count("p0") == 2
+    assert len(stored) == 4
 
 
 def test_a_gap_beyond_the_context_is_refused_by_its_name(run, tmp_path):

@@ -17,7 +17,7 @@ import pytest
 from lib.errors import InputError
 from lib.files import row_store
 from lib.files.atomic import write_json
-from lib.files.row_store import ADVICE, NO_LOCKS
+from lib.files.row_store import NO_LOCKS, read_settings
 from lib.files.text_files import read
 
 opened = functools.partial(row_store.open_store, file="completions.jsonl")
@@ -49,12 +49,12 @@ def test_a_reopened_store_resumes_and_the_first_row_of_a_key_counts(tmp_path):
     with opened(folder, SETTINGS, {"python": "3.11"}) as store:
         for row in (first, {"key": "a"}, {"key": "b", "response": "another"}):
             store.append(row)
+    run = json.loads((folder / "run.json").read_text())
     path, rows = fill(folder, "a")
     assert read(path) == [first, {"key": "a"}]
     assert list(rows.values()) == read(path)
     path.write_text(path.read_text() + '{"key": "a", "by": 3}\n')
     assert fill(folder)[1] == rows
-    run = json.loads((folder / "run.json").read_text())
     assert run["environment"] == {"python": "3.11"}
     assert run["settings"]["layers"] == [1, 2]
 
@@ -109,39 +109,27 @@ BROKEN = ['{"key": "b', "[1]", '{"key": 1, "settings": null}', '"\udcff"']
 def test_a_broken_line_and_broken_settings_are_named_and_left_unchanged(
     tmp_path, text, refused
 ):
-    def broken(path, content):
+    def broken(path, content, function, *arguments):
         path.write_bytes(content.encode("utf-8", "surrogateescape"))
-        message = refused(fill, tmp_path)
+        message = refused(function, *arguments)
         assert path.read_bytes() == content.encode("utf-8", "surrogateescape")
         return message
 
     path, _ = fill(tmp_path, "a")
-    message = broken(path, f'{{"key": "a"}}\n{text}\n{{"key": "half')
+    run = tmp_path / "run.json"
+    message = broken(run, text, read_settings, tmp_path)
+    assert message == f"{run} is broken: delete this file"
+    content = f'{{"key": "a"}}\n{text}\n{{"key": "half'
+    message = broken(path, content, fill, tmp_path)
     assert re.match(r"line 2 of .*completions\.jsonl is not", message)
     assert refused(read, path) == message
-    message = broken(tmp_path / "run.json", text)
-    assert message.endswith(f"run.json is broken: {ADVICE}")
 
 
-@pytest.mark.parametrize(
-    "changed, difference",
-    [
-        ({"filler": {"length": 5}}, "filler.length = 55, not 5"),
-        ({"filler": {}}, "filler.length = 55, not (absent)"),
-        ({"seed": None}, "seed = (absent), not null"),
-    ],
-)
-def test_other_settings_are_refused_by_name(tmp_path, changed, difference, refused):
+def test_rows_of_other_settings_stay_and_the_latest_settings_are_recorded(tmp_path):
     fill(tmp_path, "a")
-    message = refused(fill, tmp_path, settings=SETTINGS | changed)
-    assert message.endswith(f"{difference}: {ADVICE}")
-
-
-def test_a_file_with_another_content_is_named(tmp_path, refused):
-    settings = SETTINGS | {"problems": "mine.jsonl"}
-    fill(tmp_path, "a", settings=settings | {"problems_sha256": "1"})
-    message = refused(fill, tmp_path, settings=settings | {"problems_sha256": "2"})
-    assert message.endswith(f'was made with another content of "mine.jsonl": {ADVICE}')
+    _, rows = fill(tmp_path, "b", settings={"seed": None})
+    assert list(rows) == ["a", "b"]
+    assert read_settings(tmp_path) == {"seed": None}
 
 
 def test_a_failed_write_loses_no_row_and_the_run_continues_later(

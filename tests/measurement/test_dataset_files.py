@@ -15,7 +15,7 @@ from transformers import LlamaForCausalLM
 
 from lib.arm.settings import Arm
 from lib.files.text_files import read
-from lib.prompts.problems import load_problems, sample_ids
+from lib.prompts.problems import listed_problems, load_problems
 from reproduction import paths
 from reproduction.measurement import dataset, measurement_run, networks
 from reproduction.measurement.dataset import STEPS_FILE, merged, save_measured
@@ -178,7 +178,7 @@ def test_steps_of_other_weights_are_refused(profile, tiny_checkpoint, refused):
     model.save_pretrained(tiny_checkpoint)
     for parts in (["tokens"], ["tokens", "attention"]):
         message = refused(measure, profile, *parts)
-        assert f'revision = "{before.revision}", not "' in message
+        assert f"revision = {before.revision}, not " in message
 
 
 def test_edited_problems_are_measured_again_and_renamed_ones_are_not(profile, tmp_path):
@@ -248,11 +248,11 @@ def kept(whole, profile):
 def test_the_repositorys_measurements_are_used_if_results_has_none(
     whole, profile, kept
 ):
-    assert profile.all_shipped
+    assert profile.uses_shipped(NAME)
     assert set(measure(profile)[NAME]) == set(whole) - {"shape"}
     # Measurements in results/ precede those of the repository.
     assert "shape" in measure(profile, "activations", stored=False)[NAME]
-    assert not profile.all_shipped
+    assert not profile.uses_shipped(NAME)
     found = measure(profile, "activations")[NAME]
     assert set(found) == set(dataset.VARIABLES["activations"])
 
@@ -265,12 +265,12 @@ def test_a_smaller_run_is_selected_from_the_repositorys_measurements(
     )
     smaller = changed(profile, limit=1)
     smaller = smaller.model_copy(update={"part_of": "mine", "name": "less"})
-    assert smaller.all_shipped
+    assert smaller.uses_shipped(NAME)
     found = measure(smaller)[NAME]
-    (first,) = sample_ids("embedded", 1, profile.seed)
-    xr.testing.assert_equal(found, whole.drop_vars("shape").sel(problem=[first]))
+    (first,) = listed_problems("embedded", 1, profile.seed)
+    xr.testing.assert_equal(found, whole.drop_vars("shape").sel(problem=[first.id]))
     larger = changed(profile, limit=3).model_copy(update={"part_of": "mine"})
-    assert not larger.all_shipped
+    assert not larger.uses_shipped(NAME)
 
 
 def test_the_repositorys_measurements_are_refused_if_damaged_or_of_other_settings(
