@@ -19,7 +19,6 @@ from lib.statistics.intervals import (
     smallest_level,
 )
 from lib.statistics.proportions import clopper_pearson, mcnemar_exact, tango_interval
-from lib.statistics.roc_auc import roc_values
 from lib.statistics.rounding import format_interval
 from reproduction.claims.decision_rule import decide, p_value
 
@@ -287,19 +286,6 @@ def test_the_memory_of_a_statistic_does_not_grow_with_the_square_of_the_problems
     tracemalloc.start()
     for kind in ("mean", "largest"):
         interval(values, None, kind)
-    roc_values(values[:, 0], values[:, 1] > 3)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 200e6
-
-
-def test_an_area_under_the_roc_curve_has_delongs_standard_error():
-    rng = np.random.default_rng(3)
-    right = np.arange(60) < 20
-    x = rng.normal(size=60).round(1) + right
-    wins = (np.sign(x[right][:, None] - x[~right]) + 1) / 2
-    of_right, of_wrong = wins.mean(1), wins.mean(0)
-    values = roc_values(x, right)
-    assert values.mean() == pytest.approx(wins.mean())
-    variance = of_right.var() / 20 + of_wrong.var() / 40
-    assert values.var() / 60 == pytest.approx(variance)

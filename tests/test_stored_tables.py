@@ -48,14 +48,6 @@ def solutions(tokens, changes=None):
     return pd.concat([none, mless], ignore_index=True)
 
 
-def test_short_solutions_have_a_high_log_likelihood_but_an_average_one_per_token():
-    answers = frame(run("none", right=12, n=30))
-    table = stored_answers.solved(solutions(range(10, 40)), answers).set_index("order")
-    assert table.area.to_dict() == {"log p": 100, "log p per token": 50, "shorter": 100}
-    assert set(table.n) == {30}
-    assert set(table.solved) == {12}
-
-
 def draws_of(rows):
     """Return a row per sampled answer, with log p under none and under mless."""
     columns = ["problem_id", "drawn_under", "right", "none", "mless"]
