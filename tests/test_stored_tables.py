@@ -10,11 +10,9 @@ import pytest
 import scipy
 from hand_written import record, run
 
-from lib.prompts.conditions import INSTRUCTION
-from lib.prompts.problems import Problem
 from reproduction.evaluation.rows import frame
 from reproduction.evaluation.weighted_pass_rates import weighted_differences
-from studies import spelling, stored_answers
+from studies import mean_weight, stored_answers
 from studies.keeping import RESULTS
 
 NONE = pd.DataFrame(columns=["model"])
@@ -25,6 +23,18 @@ def test_a_stored_table_follows_from_the_stored_answers(name):
     table = stored_answers.TABLES[name]().reset_index(drop=True)
     kept = pd.read_csv(RESULTS / f"{name}.csv")[list(table)]
     pd.testing.assert_frame_equal(kept, table, check_dtype=False, rtol=1e-3)
+
+
+def test_stored_mean_weights_of_mixed_problems_follow_from_the_stored_scores():
+    kept = pd.read_csv(mean_weight.TABLE)
+    for model, rows in kept.groupby("model"):
+        draws = stored_answers.draws()
+        table = mean_weight.table(draws[draws.model == model], None, rows.condition)
+        columns = ["condition", "answers", *mean_weight.MIXED_ENDS]
+        rows = rows[columns].reset_index(drop=True)
+        pd.testing.assert_frame_equal(
+            rows, table[columns], check_dtype=False, rtol=1e-3
+        )
 
 
 def test_by_the_authors_rule_the_prompt_decides_if_an_answer_has_no_box():
@@ -182,19 +192,3 @@ def test_more_answers_narrow_the_interval_only_if_sampling_noise_dominates(monke
     assert halved["detectable"] == pytest.approx(
         2.8016 / 1.96 * halved["half_width"], rel=1e-3
     )
-
-
-def test_a_comma_in_the_instruction_is_compared_on_the_same_problems():
-    fields = {"unique_id": "p0", "problem": "What is $1 + 1$?", "answer": "2"}
-    posed = spelling.spelled(Problem(**fields)).problem
-    commas = posed.count(",") - INSTRUCTION.count(",")
-    assert posed.replace(",", "") == f"{INSTRUCTION} What is $1 + 1$?"
-    assert commas == 1
-
-    stored = solutions(range(10, 40), changes=-1.0)
-    none = stored[stored.condition == "none"]
-    # Five problems have no score with the comma.
-    of_spelled = none.assign(condition="bare", nats=none.nats + 0.5)[:25]
-    (row,) = spelling.compared(of_spelled, stored).itertuples()
-    assert row.n == 25
-    assert (row.comma, row.slashes) == pytest.approx((0.5, -1))
