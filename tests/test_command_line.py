@@ -151,19 +151,3 @@ def test_evaluate_supports_shards_lengths_positions_and_samples_and_fixes_its_se
     rows = json.loads(summary.read_text())
     assert [(row["n"], row["samples"]) for row in rows] == [(3, 2)] * 3
     assert "max_new_tokens" in evaluate(f"{options} --max-new-tokens 5", code=2)[-1]
-
-
-def test_a_prompt_without_room_for_its_answer_is_refused_before_anything_is_written(
-    evaluate, tmp_path
-):
-    long = tmp_path / "long.jsonl"
-    keep(long, [{"unique_id": "1", "problem": "1 + " * 300 + "1", "answer": "301"}])
-    for options, advice in (
-        ("--limit 2 --max-new-tokens 450", "lower max_new_tokens"),
-        ("--limit 2 --max-new-tokens 430 --elicit", "lower max_new_tokens"),
-        (f"--problems {long} --max-new-tokens 8", "leave this problem out"),
-    ):
-        *_, line = evaluate(f"--conditions none,mless {options}", code=2)
-        assert "tiny-llama has room for 512 tokens, not for a prompt of" in line
-        assert line.endswith(advice)
-        assert list(tmp_path.iterdir()) == [long]

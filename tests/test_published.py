@@ -51,23 +51,3 @@ def test_the_accuracies_of_fig_10_equal_those_of_the_table_of_graders():
         {(row.model, row.condition): row.accuracy for row in drawn},
         {(row.model, row.condition): row.ours for row in graded},
     )
-
-
-def test_the_claim_on_token_classes_has_the_numbers_of_fig_7():
-    shown = where(stored.rows("figures/families/fig07.csv"), condition="none")
-    judged = {
-        (row.model, row.part): row.estimate for row in stored.about("token-classes")
-    }
-    differences = {
-        (row.model, getattr(row, "class")): getattr(row, "against others")
-        for row in shown
-    }
-    # A verdict has only the number of the class that decides it.
-    same(judged, {label: differences[label] for label in judged})
-
-
-@pytest.mark.parametrize("profile", ["demo", "families"])
-def test_every_interval_of_an_accuracy_has_a_width(profile):
-    rows = where(stored.rows(f"figures/{profile}/fig10.csv"), source="this run")
-    assert rows
-    assert all(row.accuracy.high - row.accuracy.low > 1 for row in rows)

@@ -11,19 +11,13 @@ from lib.statistics.intervals import interval
 from reproduction.measurement.attention_changes import QUERIES, SPANS
 from reproduction.measurement.dataset import UNIFORM, UNTRAINED
 from reproduction.measurement.network_tables import (
-    affine_table,
     changes_table,
     classes_table,
-    cosines_table,
     heads_table,
-    histogram_table,
-    lambda_table,
     log_changes,
     mass_table,
     select_layers,
     sinks_table,
-    spans_table,
-    variation_table,
 )
 
 NAN = float("nan")
@@ -65,14 +59,6 @@ def test_first_layers_use_all_problems_and_all_layers_those_that_reached_the_las
     assert every.layer.size == 3
 
 
-def test_the_table_of_spans_is_that_of_the_trained_network():
-    lam = np.ones((2, 2, 2, 1, len(SPANS), len(QUERIES)))
-    lam[0] = 0.5
-    networks = ["trained", f"{UNTRAINED} 1"]
-    table = spans_table(measured({"lambda_over_heads": lam}, network=networks))
-    assert set(table["lambda"]) == {0.5}
-
-
 def test_heads_and_layers_have_the_mean_over_problems_and_its_interval():
     # By problem, lambda of two heads under the slashes; under a sentence it is doubled.
     slashes = np.array([[0.5, 0.84], [0.6, 1.18], [0.7, 1.3], [0.8, 1.08]])
@@ -90,23 +76,6 @@ def test_heads_and_layers_have_the_mean_over_problems_and_its_interval():
     model = measured({"lambda": lam}, condition=conditions, problem=pairs)
     ends = interval(slashes[:, 0], pairs)
     close(heads_table(model).loc[0, ["low", "high"]], [ends.low, ends.high])
-
-
-def test_the_variation_among_inserted_tokens_has_a_row_for_each_insertion_and_head():
-    slashes = np.array([[0.1, 0.2], [0.3, 0.4], [0.1, 0.2], [0.3, 0.4]])
-    of_none = np.full_like(slashes, NAN)
-    flatness = np.stack([of_none, slashes, 3 * slashes])[:, :, None]
-    conditions = ["none", "mless", "random"]
-    model = measured({"flatness": flatness}, condition=conditions, problem=FOUR)
-    table = variation_table(model)
-    labels = table[["model", "condition", "layer", "head", "n"]].values.tolist()
-    assert labels == [
-        ["m", "mless", 1, 1, 4],
-        ["m", "mless", 1, 2, 4],
-        ["m", "random", 1, 1, 4],
-        ["m", "random", 1, 2, 4],
-    ]
-    close(table["variation"], [0.2, 0.3, 0.6, 0.9])
 
 
 def test_attention_mass_is_in_percent_with_its_three_references():
@@ -164,13 +133,6 @@ def test_lambda_over_heads_has_the_same_three_references():
     assert (table.n == 2).all()
 
 
-def test_r_squared_of_maps_is_averaged_over_heads_even_if_negative():
-    fits = {"affine": [[0.2, 0.6], [0.4, 1.0]], "line": 0.5, "softmax": -0.5}
-    table = affine_table(measured(fits))
-    assert table["map"].tolist() == list(fits)
-    close(table["R²"], [0.55, 0.5, -0.5])
-
-
 @pytest.mark.parametrize(
     ("before", "after", "ratio"),
     [
@@ -222,23 +184,3 @@ def test_a_token_class_counts_the_problems_that_have_tokens_of_it():
     close(table["against others"], [15, 0, 0])
     ends = interval([10, 20])
     close(table.loc[0, ["against low", "against high"]], [ends.low, ends.high])
-
-
-def test_a_histogram_is_the_share_of_all_activations_at_each_bin_centre():
-    counts = np.array([[1, 60, 40, 1], [1, 30, 40, 1], [0, 5, 5, 0]])
-    labels = {"condition": ["none", "mless", "arm"], "bin": [-2.0, -1, 0, 1]}
-    table = histogram_table(measured({"counts": counts[:, None]}, **labels))
-    close(table.activation, [-0.5, 0.5])
-    close(table.none, [6000 / 102, 4000 / 102])
-    close(table.mless, [3000 / 72, 4000 / 72])
-    close(table.arm, [50, 50])
-    assert set(table.model) == {"m"}
-
-
-def test_cosines_compare_the_other_conditions_with_the_slashes():
-    # (condition, problem); that of the slashes with themselves is 1.
-    by_condition = np.array([[NAN, NAN], [1.0, 1.0], [0.4, 0.2], [-0.5, -0.1]])
-    labels = {"condition": ["none", "mless", "mful", "arm"], "problem": ["a", "b"]}
-    table = cosines_table(measured({"shape": by_condition[:, :, None]}, **labels))
-    assert table.condition.tolist() == ["mful", "arm"]
-    close(table.cosine, [0.3, -0.3])

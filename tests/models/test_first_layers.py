@@ -3,19 +3,17 @@
 import re
 import time
 
-import httpx2
 import pytest
 import torch
 from eager import outputs_of
 from families import gemma3_multimodal, of_type, on_cpu, save
 from hub_server import point_at
-from huggingface_hub import errors
 from safetensors.torch import load_file
 from transformers import Gemma3ForConditionalGeneration, Qwen2ForCausalLM
 
 from lib import paths
 from lib.models import hub
-from lib.models.hub import first_layers, hub_errors, needed_tensors, snapshot
+from lib.models.hub import first_layers, hub_errors, snapshot
 from lib.models.sources import source_with_config
 
 REPO = "Qwen/Qwen2.5-Math-7B"
@@ -141,12 +139,6 @@ def test_a_hub_that_refuses_a_tensor_is_reported_with_its_reason(
     assert f"{REPO} is gated" in refused(first_three, REPO)
 
 
-def test_a_snapshot_that_lacks_a_shard_is_not_enough_for_first_layers(server, is_exact):
-    shards = sorted(snapshot(REPO).glob("*.safetensors"))
-    shards[0].unlink()
-    assert is_exact(first_three(REPO))
-
-
 def test_a_server_without_range_requests_is_refused_with_a_remedy(
     server, refused, is_exact
 ):
@@ -226,16 +218,6 @@ def test_a_full_disk_is_named_and_a_bug_is_not_reported_as_a_hub_error(
         fail(TypeError("a bug"))
 
 
-def test_the_hubs_reason_is_reported_if_the_cache_has_no_copy(refused):
-    def fail():
-        answer = httpx2.Response(403, request=httpx2.Request("GET", "http://hub"))
-        denied = errors.HfHubHTTPError("your token may not", response=answer)
-        with hub_errors(REPO):
-            raise errors.LocalEntryNotFoundError("not here") from denied
-
-    assert refused(fail) == f"{REPO}: your token may not"
-
-
 def pickled(path):
     path.rename(path.with_suffix(".bin"))
 
@@ -288,13 +270,3 @@ def test_all_layers_of_a_multimodal_model_compute_the_same(tmp_path):
     loaded = on_cpu(tmp_path)
     assert (loaded.heads, loaded.layers, loaded.context) == (4, 3, 512)
     assert torch.equal(state_after(loaded.model, 3), state_after(whole, 3))
-
-
-def test_vision_towers_and_the_output_head_are_not_needed():
-    text = {"model.embed_tokens.weight", "model.layers.0.mlp.up_proj.weight"}
-    others = {
-        "model.vision_tower.layers.0.mlp.fc1.weight",
-        "lm_head.weight",
-        "model.layers.3.mlp.up_proj.weight",
-    }
-    assert needed_tensors(text | others, 3) == text

@@ -3,7 +3,6 @@ loaded are refused in one line.
 """
 
 import json
-import logging
 import os
 import re
 import shutil
@@ -343,12 +342,6 @@ def test_code_in_a_checkpoint_is_not_run(tiny_checkpoint):
     (tiny_checkpoint / "modeling_custom.py").write_text("raise SystemExit")
     edit_config(tiny_checkpoint, auto_map={"AutoConfig": "modeling_custom.C"})
     on_cpu(tiny_checkpoint)
-
-
-def test_loggers_are_silent_only_while_weights_are_read():
-    with weights.quiet():
-        assert not logging.getLogger("x").isEnabledFor(logging.WARNING)
-    assert logging.getLogger("x").isEnabledFor(logging.WARNING)
 
 
 def test_first_layers_keep_their_layer_types(tmp_path):
