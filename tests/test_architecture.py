@@ -55,12 +55,6 @@ def imports_of(name: str) -> set[str]:
     return modules & set(SOURCES) - {*PACKAGES, name}
 
 
-def test_the_instrument_imports_nothing_of_the_study():
-    of_lib = [name for name in SOURCES if name.split(".")[0] == "lib"]
-    imported = set().union(*map(imports_of, of_lib))
-    assert not [name for name in imported if name.startswith("reproduction")]
-
-
 def test_without_the_study_the_instrument_imports():
     script = "import sys; sys.modules['reproduction'] = None; from lib import arm,"
     script += " attention, files, generation, grading, models, prompts, statistics"

@@ -8,7 +8,6 @@ import types
 import pytest
 import yaml
 
-from lib.errors import InputError
 from lib.grading.extraction import last_box
 from lib.models.sources import known_models
 from lib.prompts.conditions import Filler
@@ -189,12 +188,6 @@ def test_a_limit_lowers_the_problems_of_every_part_and_raises_only_main_sections
     assert families.stored_only == (limit < load_profile("families").attention.limit)
 
 
-def test_another_dtype_leaves_likelihoods_and_pass_rates_in_float32():
-    run = profile_with_overrides("families", dtype="bfloat16")
-    assert run.attention.dtype == run.accuracy.dtype == "bfloat16"
-    assert run.likelihood.dtype == run.pass_rates.dtype == "float32"
-
-
 def test_a_profile_with_overrides_has_another_name_and_other_folders():
     first = profile_with_overrides("demo", limit=3)
     assert first == profile_with_overrides("demo", limit=3)
@@ -276,13 +269,6 @@ def test_a_variation_inherits_the_accuracy_settings_that_it_does_not_change():
     direct = load_profile("families").accuracy.variations["direct"]
     assert direct.max_new_tokens == 0
     assert direct.elicit
-
-
-def test_a_missing_section_of_a_profile_is_named():
-    demo = load_profile("demo")
-    assert demo.require("ablations") is demo.ablations
-    with pytest.raises(InputError, match="demo has no section `likelihood`: add one"):
-        demo.require("likelihood")
 
 
 def test_two_models_whose_results_would_have_one_file_name_are_refused(

@@ -75,12 +75,6 @@ def test_equal_values_have_an_interval_only_from_twenty_on():
     assert np.isnan([few.error, *ends(few)]).all()
 
 
-@pytest.mark.parametrize("values", [[], [1.0, np.nan], [[1.0], [np.inf]], [[[1]]], 3.0])
-def test_values_without_a_mean_are_refused(values):
-    with pytest.raises(ValueError, match="expected finite values"):
-        interval(values)
-
-
 @pytest.mark.parametrize(
     ("kind", "scale"), [("share", (0, 100)), ("difference", (-100, 100))]
 )

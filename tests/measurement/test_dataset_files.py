@@ -90,13 +90,6 @@ def test_every_network_is_measured_and_unmeasured_cells_are_nan(whole):
     assert len(np.unique(drawn, axis=0)) == 3
 
 
-def test_the_step_through_all_layers_skips_the_first_layers(profile):
-    (deep,) = (step for step in dataset.STEPS if step.deep)
-    problems = load_problems("embedded", 2, profile.seed)
-    measured = networks.run_step(profile, *profile.attention.models, deep, problems)
-    assert measured.layer.values.tolist() == [3]
-
-
 def test_steps_are_joined_in_order_with_nan_and_empty_parts():
     def step(condition, problems, *values):
         of_each = ("condition", "problem"), np.array([values], "float32")
@@ -164,19 +157,6 @@ def test_steps_of_other_weights_are_refused(profile, tiny_checkpoint, refused):
     for parts in (["tokens"], ["tokens", "attention"]):
         message = refused(measure, profile, *parts)
         assert f"revision = {before.revision}, not " in message
-
-
-def test_edited_problems_are_measured_again_and_renamed_ones_are_not(profile, tmp_path):
-    sizes = []
-    for words, name in (("What is", "a"), ("How much is", "a"), ("How much is", "b")):
-        file = tmp_path / f"{name}.jsonl"
-        row = {"problem": f"{words} $3 + 4$?", "answer": "7"}
-        file.write_text(json.dumps(row))
-        mine = changed(profile, problems=str(file), example=None)
-        measured = measure(mine, "tokens")[NAME]
-        sizes.append(measured.sizes["token"])
-    assert sizes[0] < sizes[1] == sizes[2]
-    assert len(read(profile.measurements_folder(NAME) / STEPS_FILE)) == 2
 
 
 def test_a_revision_that_the_profile_names_decides_which_steps_are_found(profile):

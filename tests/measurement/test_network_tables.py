@@ -9,15 +9,11 @@ from evidence import close, dataset
 
 from lib.statistics.intervals import interval
 from reproduction.measurement.attention_changes import QUERIES, SPANS
-from reproduction.measurement.dataset import UNIFORM, UNTRAINED
 from reproduction.measurement.network_tables import (
     changes_table,
     classes_table,
-    heads_table,
     log_changes,
-    mass_table,
     select_layers,
-    sinks_table,
 )
 
 NAN = float("nan")
@@ -57,60 +53,6 @@ def test_first_layers_use_all_problems_and_all_layers_those_that_reached_the_las
     every = select_layers(lam, all_layers=True)
     assert every.problem.values == ["b"]
     assert every.layer.size == 3
-
-
-def test_heads_and_layers_have_the_mean_over_problems_and_its_interval():
-    # By problem, lambda of two heads under the slashes; under a sentence it is doubled.
-    slashes = np.array([[0.5, 0.84], [0.6, 1.18], [0.7, 1.3], [0.8, 1.08]])
-    lam = np.stack([slashes, 2 * slashes])[:, :, None]
-    conditions = ["mless", "random"]
-    model = measured({"lambda": lam}, condition=conditions, problem=FOUR)
-    heads = heads_table(model)
-    labels = heads[["model", "layer", "head", "n"]]
-    assert labels.values.tolist() == [["m", 1, 1, 4], ["m", 1, 2, 4]]
-    close(heads["lambda"], [0.65, 1.1])
-    ends = interval(slashes[:, 0])
-    close(heads.loc[0, ["low", "high"]], [ends.low, ends.high])
-    # Problems of one template are not independent.
-    pairs = ["embedded/a/0", "embedded/a/1", "embedded/b/0", "embedded/b/1"]
-    model = measured({"lambda": lam}, condition=conditions, problem=pairs)
-    ends = interval(slashes[:, 0], pairs)
-    close(heads_table(model).loc[0, ["low", "high"]], [ends.low, ends.high])
-
-
-def test_attention_mass_is_in_percent_with_its_three_references():
-    networks = ["trained", *UNTRAINED, UNIFORM]
-    # Only the first of two heads attends to the inserted tokens.
-    mass = np.zeros((len(networks), 2, 2, 1, 2))
-    mass[0, :, :, 0, 0] = [[0.2, 0.4], [0.4, 0.6]]  # (condition, problem)
-    mass[1:, 0, :, 0, 0] = np.array([[0.6], [0.8], [1.0], [0.9]])
-    labels = {"network": networks, "condition": ["mless", "random"]}
-    table = mass_table(measured({"mass": mass}, **labels))
-    assert list(table) == ["model", "inserted", "layer", "mass", "low", "high", "n"]
-    assert table.inserted.tolist() == [
-        "slashes",
-        "a sentence as long",
-        "slashes, untrained networks",
-        "slashes, attention spread evenly",
-    ]
-    close(table.mass, [15, 25, 40, 45])
-    assert (table.layer == 1).all()
-    assert (table.n == 2).all()
-
-
-def test_sinks_are_heads_whose_mean_share_is_large_in_the_later_layers():
-    mass = np.zeros((1, 1, 4, 6, 2))  # (network, condition, problem, layer, head)
-    mass[..., :4, :] = 0.9  # the layers before FIRST_LATER_LAYER
-    mass[:, :, :, 4, 0] = [0.1, 0.2, 0.3, 0.5]
-    mass[:, :, 3, 5] = NAN  # the last problem was not run through all layers
-    labels = {"condition": ["mless"], "problem": FOUR, "layer": range(1, 7)}
-    table = sinks_table(measured({"mass": mass}, **labels))
-    close(table.mass, [20 / 4])
-    columns = ["model", "condition", "n", "sinks", "heads"]
-    assert table[columns].values.tolist() == [["m", "mless", 3, 0, 4]]
-    mass[0, 0, 0, 5, 1] = 1
-    table = sinks_table(measured({"mass": mass}, **labels))
-    assert table.sinks.tolist() == [1]
 
 
 def test_lambda_over_heads_has_the_same_three_references():

@@ -270,12 +270,6 @@ def test_a_file_that_lacks_a_tensor_is_named(tmp_path, cache, refused):
     assert not complete(cache)
 
 
-def test_a_cache_folder_that_cannot_be_written_is_named(small, cache, refused):
-    cache.touch()
-    message = refused(converted, resolve(str(small)), "float32")
-    assert f"cannot write the cache folder {cache}" in message
-
-
 def test_remains_of_an_interrupted_conversion_are_not_used_as_a_checkpoint(
     small, cache, monkeypatch, refused
 ):

@@ -6,7 +6,7 @@ import time
 import pytest
 import torch
 from eager import outputs_of
-from families import gemma3_multimodal, of_type, on_cpu, save
+from families import gemma3_multimodal, on_cpu, save
 from hub_server import point_at
 from safetensors.torch import load_file
 from transformers import Gemma3ForConditionalGeneration, Qwen2ForCausalLM
@@ -126,19 +126,6 @@ def test_a_broken_connection_costs_at_most_one_piece(
     assert server.sent_weights <= needed + HEADERS + PIECE
 
 
-def test_a_hub_that_refuses_a_tensor_is_reported_with_its_reason(
-    server, monkeypatch, refused
-):
-    received = hub._bytes
-
-    def gated(*arguments):
-        server.gated[REPO] = 403
-        return received(*arguments)
-
-    monkeypatch.setattr(hub, "_bytes", gated)
-    assert f"{REPO} is gated" in refused(first_three, REPO)
-
-
 def test_a_server_without_range_requests_is_refused_with_a_remedy(
     server, refused, is_exact
 ):
@@ -218,39 +205,6 @@ def test_a_full_disk_is_named_and_a_bug_is_not_reported_as_a_hub_error(
         fail(TypeError("a bug"))
 
 
-def pickled(path):
-    path.rename(path.with_suffix(".bin"))
-
-
-def replaced_by_a_page(path):
-    path.write_bytes(b"<html>" * 300)
-
-
-def cut_short(path):
-    path.write_bytes(path.read_bytes()[:-100])
-
-
-@pytest.mark.parametrize("damage", [pickled, replaced_by_a_page, cut_short])
-def test_damaged_checkpoints_are_named(models, server, damage, refused):
-    repo = f"broken/{damage.__name__}"
-    folder = models / repo
-    save(of_type("llama"), folder, max_shard_size="30KB")
-    damage(min(folder.glob("*.safetensors")))
-    for spec in (str(folder), repo):
-        for layers in (None, 3):
-            assert "00001-of-" in refused(on_cpu, spec, layers=layers)
-
-
-@pytest.mark.parametrize("layers", [None, 3])
-def test_errors_of_a_model_from_a_hub_name_its_id(models, server, refused, layers):
-    folder = models / "old" / "pickled"
-    save(of_type("llama"), folder)
-    pickled(folder / "model.safetensors")
-    message = refused(on_cpu, "old/pickled", layers=layers)
-    assert re.match("old/pickled: .*safetensors", message)
-    assert not server.sent_weights
-
-
 def test_only_the_text_model_of_gemma3_multimodal_is_loaded(models, server):
     folder = models / GEMMA_REPO
     save(gemma3_multimodal().bfloat16(), folder)
@@ -262,11 +216,3 @@ def test_only_the_text_model_of_gemma3_multimodal_is_loaded(models, server):
         assert type(decoder).__name__ == "Gemma3TextModel"
         assert decoder.dtype == torch.bfloat16
         assert torch.equal(state_after(decoder, 2), state_after(whole, 2))
-
-
-def test_all_layers_of_a_multimodal_model_compute_the_same(tmp_path):
-    save(gemma3_multimodal(), tmp_path)
-    whole = Gemma3ForConditionalGeneration.from_pretrained(tmp_path).eval()
-    loaded = on_cpu(tmp_path)
-    assert (loaded.heads, loaded.layers, loaded.context) == (4, 3, 512)
-    assert torch.equal(state_after(loaded.model, 3), state_after(whole, 3))

@@ -166,16 +166,6 @@ def test_a_config_without_a_maximum_context_is_named(tiny_llama, refused):
     assert "config.json names no longest context" in refused(lambda: loaded.context)
 
 
-def test_a_model_without_weights_has_everything_else(tiny_llama):
-    loaded = on_cpu(tiny_llama)
-    empty = load_without_weights(str(tiny_llama), device="cuda", dtype="float32")
-    assert (empty.device, empty.dtype) == ("cuda", "float32")
-    assert empty.source == loaded.source
-    assert (empty.layers, empty.context) == (loaded.layers, loaded.context)
-    assert {tensor.device.type for tensor in empty.model.parameters()} == {"meta"}
-    assert empty.model.name_or_path == str(tiny_llama)
-
-
 @pytest.mark.parametrize("layers", [0, 4])
 def test_layers_that_a_model_lacks_are_refused(tiny_llama, refused, layers):
     message = refused(on_cpu, tiny_llama, layers=layers)
