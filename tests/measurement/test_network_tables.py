@@ -9,9 +9,11 @@ from evidence import close, dataset
 
 from lib.statistics.intervals import interval
 from reproduction.measurement.attention_changes import QUERIES, SPANS
+from reproduction.measurement.dataset import UNIFORM, UNTRAINED
 from reproduction.measurement.network_tables import (
     changes_table,
     classes_table,
+    lambda_table,
     log_changes,
     select_layers,
 )
