@@ -4,6 +4,7 @@ in one line.
 
 import shutil
 
+import pandas as pd
 import pytest
 from hand_written import keep
 from hub_server import serving

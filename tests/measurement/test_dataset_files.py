@@ -15,7 +15,7 @@ from transformers import LlamaForCausalLM
 
 from lib.arm.settings import Arm
 from lib.files.text_files import read
-from lib.prompts.problems import listed_problems, load_problems
+from lib.prompts.problems import listed_problems
 from reproduction import paths
 from reproduction.measurement import dataset, measurement_run, networks
 from reproduction.measurement.dataset import STEPS_FILE, merged, save_measured
