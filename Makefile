@@ -10,7 +10,7 @@
 # make lab         JupyterLab on the notebooks
 # make report      the notebooks as web pages with an index, in a folder that can be published: results/report
 # make conda       the same environment for conda users, with the demo model's weights
-# make bench       timings and memory, into benchmarks/results
+# make bench       timings on this machine, into benchmarks/results
 # make gpu         throughput of received attention, likelihoods and answers on a GPU, into benchmarks/results
 # make readme      docs/*.md from docs/templates, after `make reproduce` or `make bench` changed numbers
 # make outputs     run the notebooks in place, so that they store the outputs that the tests compare
@@ -65,11 +65,10 @@ conda:
 	conda run -n meaningless-tokens python -m pip install --no-deps -r requirements/demo.txt
 
 bench: $(READY)
-	-$(BIN)/python -m pip install --quiet -r requirements/bench.txt -c requirements.txt -c requirements/constraints.txt
-	$(BIN)/python benchmarks/first_layers.py
 	$(BIN)/python benchmarks/extraction.py
 	$(BIN)/python benchmarks/likelihood.py
 	$(BIN)/python benchmarks/generation.py
+	$(BIN)/python benchmarks/grading.py
 
 gpu: $(READY)
 	$(BIN)/python benchmarks/gpu.py

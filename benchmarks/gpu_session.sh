@@ -20,8 +20,8 @@ if [ ! -e "$OUT/gpu.csv" ]; then
   "$PYTHON" benchmarks/gpu.py --model "${MODEL_BENCH:-demo}" && cp benchmarks/results/gpu.csv "$OUT"
 fi
 # In the foreground, or Ctrl-C would not reach the command.
-timeout --foreground --signal INT --kill-after 20 "${DRAW_SECONDS:-360}" "$PYTHON" -m lib evaluate --model "$MODEL" \
+timeout --foreground --signal INT --kill-after 20 "${DRAW_SECONDS:-360}" "$PYTHON" -m reproduction evaluate --model "$MODEL" \
   --problems "$PROBLEMS" --conditions none,mless --samples 2 --temperature 0.6 --top-p 1 --max-new-tokens 1536 \
   --batch-size "${BATCH_SIZE:-256}" --dtype "$DTYPE" --out "$OUT/draws"
-"$PYTHON" -m lib likelihood --model "$MODEL" --problems "$PROBLEMS" --answers "$OUT/draws" --dtype "$DTYPE" \
+"$PYTHON" -m reproduction likelihood --model "$MODEL" --problems "$PROBLEMS" --answers "$OUT/draws" --dtype "$DTYPE" \
   --conditions "${SCORED:-none,mless,layer-1-only,hidden-from-layer-1,gap,arm}" --out "$OUT/scores"

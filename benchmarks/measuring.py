@@ -14,7 +14,7 @@ import pandas as pd
 RESULTS = Path(__file__).parent / "results"
 ROOT = RESULTS.parent.parent.resolve()
 sys.path.append(str(ROOT))  # lib need not be installed
-VERSIONED = ("torch", "transformers", "transformer-lens")
+VERSIONED = ("torch", "transformers")
 
 
 def in_turns(
@@ -50,9 +50,7 @@ def machine() -> dict[str, object]:
         "cores": os.cpu_count(),
     }
     for package in VERSIONED:
-        is_there = any(importlib.metadata.distributions(name=package))
-        version = importlib.metadata.version(package) if is_there else ""
-        description[package.replace("-", "_")] = version
+        description[package] = importlib.metadata.version(package)
     return description
 
 

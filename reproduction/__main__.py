@@ -76,26 +76,6 @@ def plan(overrides: Overrides) -> None:
     print(as_text(tasks_of(profile)))
 
 
-def claims(overrides: Overrides) -> None:
-    """Judge every claim of the paper on the results of a profile."""
-    profile = _checked(overrides)
-    from reproduction.claims.claim import load_claims
-    from reproduction.claims.judging import gather, judge
-    from reproduction.claims.verdicts import totals, verdicts_as_text, write_verdicts
-
-    if not profile.stored_only:
-        print(
-            f"results that {paths.relative_path(profile.results)} lacks are computed"
-            f" first: `python -m reproduction plan {profile.options}` shows how much;"
-            " --profile families judges only stored results",
-            file=sys.stderr,
-        )
-    verdicts = judge(load_claims(), gather(profile))
-    print(verdicts_as_text(verdicts))
-    path = write_verdicts(profile, verdicts)
-    print(f"The paper's literal claims: {totals(verdicts)}. All verdicts: {path}")
-
-
 def _checked(overrides: Overrides) -> Profile:
     """Return the profile with its overrides, after checking that it can run; print the
     folders of an overridden one.
@@ -186,7 +166,6 @@ def grade(options: GradeOptions) -> None:
 COMMANDS: tuple[Command, ...] = (
     plan,
     reproduce,
-    claims,
     evaluate,
     likelihood,
     grade,

@@ -28,7 +28,6 @@ from lib.statistics.intervals import (
     interval,
 )
 from lib.statistics.proportions import mcnemar_exact
-from lib.statistics.roc_auc import roc_values
 from reproduction import evaluation
 from reproduction.evaluation.answer_tables import (
     accuracy_by_problem,
@@ -411,35 +410,6 @@ def _variance_by_shuffling(drawn: pd.DataFrame) -> float:
 # ---- likelihood and accuracy ---------------------------------------------------------
 
 
-def solved(scores: pd.DataFrame, greedy: pd.DataFrame) -> pd.DataFrame:
-    """A row per model and order of the problems, with the area under the ROC curve: in
-    how many % of the pairs of a solved and an unsolved problem the solved one comes
-    first; 50 by chance.
-
-    Long solutions have a low log p, and hard problems have long solutions, so the
-    orders by log p and by log p per token are compared with the order by length.
-    """
-    rows = []
-    scored = scores[scores["condition"] == "none"]
-    for model, of_model in by_model(greedy[greedy["condition"] == "none"]):
-        of_solutions = scored[scored["model"] == model].set_index("problem_id")
-        right = accuracy_by_problem(of_model).rename("right")
-        both = of_solutions[["nats", "tokens"]].astype(float).join(right, how="inner")
-        is_solved = both["right"].to_numpy() > POINTS / 2
-        by_order = {
-            "log p": both["nats"],
-            "log p per token": both["nats"] / both["tokens"],
-            "shorter": -both["tokens"],
-        }
-        for order, numbers in by_order.items():
-            pairs = POINTS * roc_values(numbers.to_numpy(), is_solved)
-            row = {"model": model, "order": order, "n": len(both)}
-            row["solved"] = int(is_solved.sum())
-            by_problem = pd.Series(pairs, both.index)
-            rows.append(row | mean_and_bounds(["area", "low", "high"], by_problem))
-    return pd.DataFrame(rows)
-
-
 def nats_and_points(scores: pd.DataFrame, drawn: pd.DataFrame) -> pd.DataFrame:
     """A row per model: Spearman's correlation over problems between the change of log p
     of the solution and that of accuracy, both by slashes.
@@ -660,7 +630,6 @@ TABLES: dict[str, Callable[[], pd.DataFrame]] = {
     "greedy_and_sampled": lambda: greedy_and_sampled(answers(), draws()),
     "pooled": lambda: pooled(answers("direct")),
     "precision": lambda: precision(answers(), draws()),
-    "solved": lambda: solved(solutions(), answers()),
     "nats_and_points": lambda: nats_and_points(solutions(), draws()),
     "right_minus_wrong": lambda: right_minus_wrong(draws()),
     "rescue": lambda: rescue(draws()),

@@ -9,8 +9,6 @@ chose, do not count.
 import ast
 import subprocess
 import sys
-from collections import Counter
-from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -25,14 +23,6 @@ LAYERS = {
         line.split() for line in package.__doc__.splitlines() if line.startswith("    ")
     ]
     for name, package in PACKAGES.items()
-}
-
-# Names that two modules may define, and why.
-DEFINED_TWICE = {
-    "Engine": "Each engine has a class of this name, loaded by the engine's name.",
-    "evaluate": "The command and the function that it calls do the same.",
-    "grade": "The command and the function that it calls do the same.",
-    "reproduce": "The command and the function that it calls do the same.",
 }
 
 
@@ -63,33 +53,6 @@ def imports_of(name: str) -> set[str]:
     # `from lib.paths import ROOT` imports the module lib.paths.
     modules = {one if one in SOURCES else one.rpartition(".")[0] for one in imported}
     return modules & set(SOURCES) - {*PACKAGES, name}
-
-
-def defined_in(source: str) -> set[str]:
-    """Return the public names that a module defines at its top level."""
-    names = set()
-    for node in ast.parse(source).body:
-        targets = getattr(node, "targets", [getattr(node, "target", None)])
-        names |= {target.id for target in targets if isinstance(target, ast.Name)}
-        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            names.add(node.name)
-    return {name for name in names if not name.startswith("_")}
-
-
-def test_modules_import_without_circles():
-    TopologicalSorter({name: imports_of(name) for name in SOURCES}).prepare()
-
-
-def test_one_name_means_one_thing():
-    defined = Counter(name for text in SOURCES.values() for name in defined_in(text))
-    several = [name for name, modules in defined.items() if modules > 1]
-    assert sorted(several) == sorted(DEFINED_TWICE)
-
-
-def test_the_instrument_imports_nothing_of_the_study():
-    of_lib = [name for name in SOURCES if name.split(".")[0] == "lib"]
-    imported = set().union(*map(imports_of, of_lib))
-    assert not [name for name in imported if name.startswith("reproduction")]
 
 
 def test_without_the_study_the_instrument_imports():

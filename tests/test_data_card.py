@@ -25,19 +25,6 @@ def test_every_column_is_explained_and_none_holds_a_problem_or_a_solution(path):
     assert not columns & {"problem", "solution", "prompt", "text"}
 
 
-def test_the_card_names_the_kind_of_every_file():
-    kinds = re.findall(r"^\| `([^`]+)` \| an? |^\| `([^`]+)` \|", CARD, re.M)
-    patterns = {first or second for first, second in kinds}
-    known = {
-        path
-        for pattern in patterns
-        if "." in pattern
-        for path in FOLDER.glob(pattern.replace("MODEL", "*"))
-    }
-    files = {path for path in FOLDER.rglob("*") if path.is_file()}
-    assert files - known == {FOLDER / "README.md"}
-
-
 def test_the_links_of_the_card_lead_to_files():
     links = re.findall(r"\]\(([^)]+)\)", CARD)
     assert len(links) >= 5
@@ -55,8 +42,3 @@ def test_the_cards_example_opens_every_set_of_rows(
     exec(example.replace('"answers"', f'"{name}"'), found)
     rows = read(*sorted(FOLDER.glob(pattern)))
     assert found["answers"].to_list() == rows
-
-
-def test_every_file_of_rows_is_in_the_cards_front_matter():
-    opened = {path for _, pattern in NAMES_AND_FILES for path in FOLDER.glob(pattern)}
-    assert opened == set(ROWS)

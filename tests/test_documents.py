@@ -5,14 +5,11 @@ and a stored number that no longer supports its sentence is an error.
 import json
 import re
 import shlex
-from dataclasses import replace
 from pathlib import Path
 
-import jinja2
 import pytest
 
-from docs import numbers, stored, write
-from lib.errors import InputError
+from docs import numbers, write
 from reproduction import paths
 from reproduction.__main__ import parser
 
@@ -69,39 +66,6 @@ def test_what_differs_from_the_stored_results_is_named(old, new, said):
     found = numbers.unlike(changed)
     assert found
     assert any(said in line for line in found)
-
-
-def test_a_significant_gain_is_named(monkeypatch):
-    gain = {"effect": 1.0, "low": 0.5, "high": 1.5, "n": 200}
-    gain |= {"survives": True, "verdict": "supported"}
-    rows = [
-        replace(row, **gain) if row.id == "points-slashes" else row
-        for row in stored.verdicts("families")
-    ]
-    monkeypatch.setattr(stored, "verdicts", lambda profile: rows)
-    found = numbers.unlike(WRITTEN_BY_HAND)
-    assert (
-        "not said, or not true any more: accuracy does not rise significantly" in found
-    )
-
-
-def test_an_unknown_name_in_a_template_is_an_error():
-    page = write.environment().from_string("{{ about('dilution')[0].nothing }}")
-    with pytest.raises(jinja2.UndefinedError, match="nothing"):
-        page.render()
-
-
-MISSING = {
-    "benchmarks/results/none.csv": "make bench",
-    "studies/results/none.csv": "a script of studies",
-    "figures/families/none.csv": "make reproduce",
-}
-
-
-@pytest.mark.parametrize("path, command", MISSING.items())
-def test_a_missing_table_is_named_with_the_command_that_writes_it(path, command):
-    with pytest.raises(InputError, match=f"^cannot read {path} .*: {command} writes"):
-        stored.csv(path)
 
 
 def prose(text):

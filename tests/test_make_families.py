@@ -4,9 +4,7 @@ order.
 
 from itertools import product
 
-import numpy as np
 import pytest
-import xarray as xr
 from hand_written import keep, record
 
 from lib import paths
@@ -68,15 +66,6 @@ def test_scores_of_complete_problems_are_stored_in_a_fixed_order(tmp_path, scrip
 
     script.write_scores([tmp_path / "b.jsonl", tmp_path / "a.jsonl"])
     assert kept.read_bytes() == first
-
-
-def test_numbers_are_rounded_to_few_bits_and_counts_are_unchanged(script):
-    number = xr.DataArray([1.23456789, np.nan], name="lambda")
-    short = script.rounded(number)
-    assert short[0] != number[0]
-    np.testing.assert_allclose(short, number, rtol=2.5e-4)
-    counts = xr.DataArray([123456789.0], name="counts")
-    assert script.rounded(counts).equals(counts)
 
 
 def test_writing_the_answers_of_one_model_again_changes_no_byte(tmp_path, script):
@@ -162,19 +151,6 @@ def test_sampled_answers_are_stored_with_the_scores_of_mixed_problems(script, tm
     rows = read(tmp_path / "families" / "draws" / f"{MODEL}.jsonl.gz")
     assert len(rows) == len(SCORED)
     assert {row["condition"] for row in rows} == {"none", "mless", "gap"}
-
-
-@pytest.mark.parametrize(
-    "answers, scores, message",
-    [
-        (DRAWN[:-1], SCORED, "1 problems lack answers, 0 answers that decide"),
-        (DRAWN, SCORED[:-1], "0 problems lack answers, 1 answers that decide"),
-    ],
-)
-def test_incomplete_sampled_answers_or_scores_are_refused(
-    script, tmp_path, refused, answers, scores, message
-):
-    assert message in refused(script.write_draws, draws(tmp_path, answers, scores))
 
 
 def test_rows_of_other_settings_are_left_out(tmp_path, monkeypatch, capsys):

@@ -2,7 +2,6 @@
 with its stored outputs; and on measurements with the rounding of another machine.
 """
 
-import ast
 import base64
 import json
 import os
@@ -31,7 +30,6 @@ CODE = {
 # The least number of cells whose text nbval compares; fewer means lost outputs.
 COMPARED_FLOOR = 45
 COMMITTED = ("demo", "families")
-DEFINITIONS = ast.FunctionDef | ast.ClassDef | ast.Lambda
 # Code that runs before the notebooks: it multiplies every measurement by 1 ± 1e-5, as
 # if at random. Equal numbers stay equal, as on every machine.
 SHAKING = """
@@ -209,15 +207,10 @@ def test_notebook_00_runs_without_a_person(copy, tiny_llama):
 
 
 @pytest.mark.parametrize("name", BOOKS)
-def test_notebook_cells_are_short_and_print_no_streams(name):
+def test_notebooks_have_parameters_and_print_no_streams(name):
     assert BOOKS[name].metadata.kernelspec.name == "python3"
     tags = [tag for cell in CODE[name] for tag in cell.metadata.get("tags", [])]
     assert tags.count("parameters") == 1
     for cell in CODE[name]:
         assert cell.execution_count
         assert all(output.output_type != "stream" for output in cell.outputs)
-        nodes = ast.walk(ast.parse(cell.source))
-        assert not any(isinstance(node, DEFINITIONS) for node in nodes)
-        lines = cell.source.splitlines()
-        assert len(lines) <= 15
-        assert max(map(len, lines)) <= 120

@@ -177,19 +177,12 @@ def test_the_help_shows_every_default_and_that_a_run_has_one_model(capsys):
     assert " --model MODEL " in text
 
 
-@pytest.mark.parametrize("command", ["plan", "claims"])
-def test_each_other_command_uses_the_profile_that_is_typed(
-    monkeypatch, capsys, command
-):
+def test_plan_uses_the_profile_that_is_typed(monkeypatch, capsys):
     def receive(profile, *options):
         raise InputError(f"received {profile.name}")
 
-    for function in (
-        "reproduction.plan.tasks_of",
-        "reproduction.claims.judging.gather",
-    ):
-        monkeypatch.setattr(function, receive)
+    monkeypatch.setattr("reproduction.plan.tasks_of", receive)
     monkeypatch.setattr("reproduction.__main__.check", lambda profile: None)
-    assert main([command, "--profile", "families", "--limit", "3"]) == 2
+    assert main(["plan", "--profile", "families", "--limit", "3"]) == 2
     name = profile_with_overrides("families", limit=3).name
     assert capsys.readouterr().err.endswith(f"error: received {name}\n")

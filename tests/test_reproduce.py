@@ -2,12 +2,9 @@
 settings.
 """
 
-import errno
 import json
-import os
 import re
 from pathlib import Path
-from unittest.mock import Mock
 
 import nbformat
 import papermill
@@ -122,24 +119,6 @@ def test_fresh_ignores_stored_measurements_and_deletes_nothing(runs, tmp_path, f
     assert old.exists()
     recorded = yaml.safe_load((old.parent / "profile.yaml").read_text())
     assert recorded == load_profile("families").model_dump()
-
-
-def test_a_full_disk_is_reported_with_the_file_and_keeps_the_recorded_profile(
-    runs, tmp_path, monkeypatch, refused
-):
-    runs("families", ["01"])
-    recorded = tmp_path / "families" / "profile.yaml"
-    before = recorded.read_bytes()
-    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    with monkeypatch.context() as changed:
-        changed.setattr(papermill, "execute_notebook", Mock(side_effect=full))
-        message = refused(runs, "families", ["01"])
-        executed = recorded.with_name("01_attention_maps.ipynb")
-        assert message == f"cannot write {executed}: No space left on device"
-    monkeypatch.setattr(os, "fsync", Mock(side_effect=full))
-    message = refused(runs, "families", ["01"])
-    assert message == f"cannot write {recorded}: No space left on device"
-    assert recorded.read_bytes() == before
 
 
 def test_the_notebook_of_likelihoods_is_left_out_if_the_profile_has_none(

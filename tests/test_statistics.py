@@ -3,7 +3,6 @@ templates and simulations.
 """
 
 import math
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -19,7 +18,6 @@ from lib.statistics.intervals import (
     smallest_level,
 )
 from lib.statistics.proportions import clopper_pearson, mcnemar_exact, tango_interval
-from lib.statistics.roc_auc import roc_values
 from lib.statistics.rounding import format_interval
 from reproduction.claims.decision_rule import decide, p_value
 
@@ -70,32 +68,11 @@ def test_problems_of_one_template_count_as_one():
     assert best.low == pytest.approx(best_once.low, rel=0.02)
 
 
-def test_each_column_has_the_same_interval_as_alone():
-    values = np.random.default_rng(3).gamma(1.0, size=(40, 3))
-    values[:, 2] = 7.0
-    ids = templated(40, 3)
-    together = interval(values, ids)
-    alone = [ends(interval(column, ids)) for column in values.T]
-    assert np.transpose(ends(together)) == pytest.approx(np.array(alone))
-    assert together.low[2] == together.high[2] == 7  # a constant column
-
-
 def test_equal_values_have_an_interval_only_from_twenty_on():
     assert interval([7.0] * 20).error == 0
     few = interval([7.0] * 19)
     assert few.estimate == 7
     assert np.isnan([few.error, *ends(few)]).all()
-
-
-@pytest.mark.parametrize("values", [[], [1.0, np.nan], [[1.0], [np.inf]], [[[1]]], 3.0])
-def test_values_without_a_mean_are_refused(values):
-    with pytest.raises(ValueError, match="expected finite values"):
-        interval(values)
-
-
-def test_an_unknown_kind_of_values_is_refused():
-    with pytest.raises(ValueError, match="unknown kind 'diference': choose from mean"):
-        interval([0.0, 100.0], kind="diference")
 
 
 @pytest.mark.parametrize(
@@ -111,14 +88,6 @@ def test_a_handful_of_answers_has_a_wide_interval_within_the_scale(kind, scale, 
         mean = interval(values, problems, kind)
         assert scale[0] <= mean.low <= mean.estimate <= mean.high <= scale[1]
         assert mean.high - mean.low > 60
-
-
-def test_a_difference_in_a_single_template_is_not_significant():
-    gained = 100.0 * (np.arange(96) < 12)
-    templates = [0] * 12 + list(range(1, 85))
-    of_one_template = interval(gained, templates, "difference")
-    of_many = interval(gained, None, "difference")
-    assert of_many.low > 0 >= of_one_template.low
 
 
 def test_the_interval_of_a_ratio_of_means_equals_that_of_a_bootstrap():
@@ -279,27 +248,3 @@ def test_degrees_of_freedom_equal_those_of_the_full_covariance_matrix(sizes):
     problems = np.repeat(np.arange(len(sizes)), sizes)
     mean = ClusteredMean(np.zeros(len(problems)), problems)
     assert mean.degrees_of_freedom == pytest.approx(expected**2 / variance, rel=1e-9)
-
-
-def test_the_memory_of_a_statistic_does_not_grow_with_the_square_of_the_problems():
-    n = 8000  # a matrix of n by n in float64 takes half a gigabyte
-    values = np.arange(3 * n).reshape(n, 3) % 7.0
-    tracemalloc.start()
-    for kind in ("mean", "largest"):
-        interval(values, None, kind)
-    roc_values(values[:, 0], values[:, 1] > 3)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 200e6
-
-
-def test_an_area_under_the_roc_curve_has_delongs_standard_error():
-    rng = np.random.default_rng(3)
-    right = np.arange(60) < 20
-    x = rng.normal(size=60).round(1) + right
-    wins = (np.sign(x[right][:, None] - x[~right]) + 1) / 2
-    of_right, of_wrong = wins.mean(1), wins.mean(0)
-    values = roc_values(x, right)
-    assert values.mean() == pytest.approx(wins.mean())
-    variance = of_right.var() / 20 + of_wrong.var() / 40
-    assert values.var() / 60 == pytest.approx(variance)

@@ -20,12 +20,10 @@ import xarray as xr
 
 from lib.errors import InputError
 from lib.statistics.intervals import POINTS
-from lib.statistics.roc_auc import roc_values
 from reproduction.claims.decision_rule import Untestable
 from reproduction.evaluation.answer_tables import (
     accuracy_by_problem,
     answer_groups,
-    distinct_2_by_problem,
     pass_at_k,
     right_by_sample,
 )
@@ -35,9 +33,6 @@ from reproduction.evaluation.weighted_pass_rates import checked_weighted_differe
 # The positive control: an effect on log-likelihood is also reported in % of the gain by
 # a worked example in the prompt.
 POSITIVE_CONTROL = ("example", "none")
-# Minimum number of solved problems, and of unsolved ones: with fewer, the area under
-# the ROC curve is too uncertain for a verdict.
-MIN_SOLVED_AND_UNSOLVED = 5
 Pairs = Sequence[tuple[str, str]]  # of conditions: treatment, reference
 
 
@@ -84,23 +79,13 @@ def largest_gain(answers: pd.DataFrame, part: str) -> xr.DataArray:
     return _values(gains, "largest")
 
 
-def sampling_differences(
-    answers: pd.DataFrame, condition: str, k: int, distinct: bool
-) -> xr.DataArray:
+def sampling_differences(answers: pd.DataFrame, condition: str, k: int) -> xr.DataArray:
     """Return pass@k under a condition minus that under `none`, in points, from the part
     sampling.
-
-    distinct: whether the share of distinct 2-grams in a problem's samples, in points,
-    is a second component.
     """
-    statistics = {f"pass@{k}": _passed(k)}
-    if distinct:
-        statistics["distinct 2-grams"] = distinct_2_by_problem
-    differences = {}
-    for name, statistic in statistics.items():
-        points = POINTS * _by_condition(answers, "sampling", statistic)
-        _require_conditions(points, [condition, "none"])
-        differences[name] = points[condition] - points["none"]
+    points = POINTS * _by_condition(answers, "sampling", _passed(k))
+    _require_conditions(points, [condition, "none"])
+    differences = {f"pass@{k}": points[condition] - points["none"]}
     return _values(differences, "difference")
 
 
@@ -150,33 +135,6 @@ def ablation_differences(ablations: pd.DataFrame, pairs: Pairs) -> xr.DataArray:
     problem.
     """
     return likelihood_differences(ablations, "solution", pairs)
-
-
-def solved_likelier(scores: pd.DataFrame, answers: pd.DataFrame) -> xr.DataArray:
-    """Return values whose mean is the share, in %, of pairs of a solved and an unsolved
-    problem in which the solved one has the more likely reference solution.
-
-    This share is the area under the ROC curve for predicting whether a problem is
-    solved from the log-likelihood of its solution per token, both under `none`. Only
-    answers of the main part are used, because those of other parts may be without
-    reasoning.
-    """
-    rows = scores[(scores.target == "solution") & (scores.condition == "none")]
-    answered = answers[(answers.part == "main") & (answers.condition == "none")]
-    if rows.empty or answered.empty:
-        raise Untestable("the profile has no problem that is scored and answered")
-    solutions = rows.set_index("problem_id")[["nats", "tokens"]].astype(float)
-    both = solutions.join(accuracy_by_problem(answered).rename("right"), how="inner")
-    is_solved = both.right.to_numpy() > POINTS / 2
-    if min(is_solved.sum(), (~is_solved).sum()) < MIN_SOLVED_AND_UNSOLVED:
-        raise Untestable(
-            f"{is_solved.sum()} of {len(is_solved)} problems are solved: an area needs"
-            f" {MIN_SOLVED_AND_UNSOLVED} that are and as many that are not"
-        )
-    per_token = both.nats / both.tokens
-    order = POINTS * roc_values(per_token.to_numpy(), is_solved)
-    columns = {"solved and unsolved": pd.Series(order, both.index)}
-    return _values(columns, "share")
 
 
 def pass_rates(draws: pd.DataFrame, treatment: str, reference: str) -> xr.DataArray:

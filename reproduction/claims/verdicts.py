@@ -167,21 +167,6 @@ def verdicts_on(
     return [row for row in verdicts if row.id == claim and row.n >= min_problems]
 
 
-def verdicts_as_text(verdicts: Iterable[Verdict]) -> str:
-    """Format each verdict in a line with its effect, or the reason why it has none.
-
-    † marks one that is undecided only after the correction for all verdicts.
-    """
-    lines = []
-    for row in verdicts:
-        text = row.reason
-        if row.n:
-            text = f"{row.model}: {row.estimate} {row.unit}, n = {row.n}"
-        word = f"{row.word} †" if row.lost else row.word
-        lines.append(f"{word:14} {row.id}, {text}")
-    return "\n".join(lines)
-
-
 def totals(verdicts: Iterable[Verdict]) -> str:
     """Return how many verdicts on literal claims there are of each kind, as text."""
     literal = [verdict for verdict in verdicts if verdict.reading == "literal"]

@@ -23,7 +23,7 @@ Scores, which are log-likelihoods of given texts:
 
 Tables:
 
-    answer_tables        accuracy, effects, graders, token limits, pass@k and diversity
+    answer_tables        accuracy, effects, graders, token limits, pass@k
     likelihood_tables    changes of log-likelihood, also when layers or tokens do not
                          see the insertion
     weighted_pass_rates  importance-weighted differences in accuracy, from sampled

@@ -1,5 +1,5 @@
 """Tabulate answers: accuracy in %, the effect of each condition in percentage points,
-graders, token limits, and pass@k and diversity of several samples.
+graders, token limits, and pass@k of several samples.
 
 `answers` is the table of one part (`reproduction.evaluation.answers`), with a row per
 completion and the column `right`. An effect is the difference to the condition `none`
@@ -7,8 +7,7 @@ on the same problems. All intervals are 95 % confidence intervals over problems
 (`lib.statistics`).
 """
 
-import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -327,20 +326,20 @@ PASSES = (1, 3, 4, 5, 8, 16)  # the k for which pass@k is shown
 DIFFERENCE_COLUMNS = [*GROUP_COLUMNS, "measure", "n", *EFFECT_INTERVAL]
 
 
-def diversity(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return pass@k and the share of distinct 2-grams, in % with intervals, in a row
-    per model and condition that has several samples of each problem.
+def pass_at_k_table(answers: pd.DataFrame) -> pd.DataFrame:
+    """Return pass@k, in % with its intervals, in a row per model and condition that has
+    several samples of each problem.
     """
     rows = []
-    for row, group, values in rows_of_groups(answers):
+    for row, _, values in rows_of_groups(answers):
         if row["samples"] < 2:
             continue
-        rows.append(row | _means(_measures_by_problem(group, values)))
+        rows.append(row | _means(_measures_by_problem(values)))
     return pd.DataFrame(rows)
 
 
 def paired_differences(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return the change of each measure of `diversity` from `none` to each other
+    """Return the change of each measure of `pass_at_k_table` from `none` to each other
     condition on the same problems, in points with its interval.
 
     A row per model, condition and measure has n, the problems with the measure under
@@ -348,10 +347,10 @@ def paired_differences(answers: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     of_none: dict[str, pd.DataFrame] = {}  # by model; answer_groups has none first
-    for row, group, values in rows_of_groups(answers):
+    for row, _, values in rows_of_groups(answers):
         if row["samples"] < 2:
             continue
-        measures = _measures_by_problem(group, values)
+        measures = _measures_by_problem(values)
         if row["condition"] == "none":
             of_none[row["model"]] = measures
         elif row["model"] in of_none:
@@ -365,16 +364,11 @@ def paired_differences(answers: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=DIFFERENCE_COLUMNS)
 
 
-def _measures_by_problem(group: pd.DataFrame, values: pd.DataFrame) -> pd.DataFrame:
-    """Return pass@k and the share of distinct 2-grams by problem, in %.
-
-    group: the answers of one model and condition. values: their `right_by_sample`.
-    """
+def _measures_by_problem(values: pd.DataFrame) -> pd.DataFrame:
+    """Return pass@k by problem, in %, from the `right_by_sample` of answers."""
     samples = values.shape[1]
     measures = {f"pass@{k}": pass_at_k(values, k) for k in PASSES if k <= samples}
-    shares = pd.DataFrame(measures, index=values.index)
-    shares["distinct 2-grams"] = distinct_2_by_problem(group)
-    return POINTS * shares
+    return POINTS * pd.DataFrame(measures, index=values.index)
 
 
 def pass_at_k(correct: ArrayLike, k: int) -> np.ndarray:
@@ -390,22 +384,6 @@ def pass_at_k(correct: ArrayLike, k: int) -> np.ndarray:
     wrong = (correct == 0).sum(1)
     choices = np.where(samples < k, np.nan, special.comb(samples, k))
     return 1 - special.comb(wrong, k) / choices
-
-
-def distinct_2_by_problem(group: pd.DataFrame) -> pd.Series:
-    """Return `distinct_2` of the answers of one model and condition to each problem."""
-    return group.groupby("problem_id", sort=False)["response"].agg(distinct_2)
-
-
-def distinct_2(texts: Iterable[str]) -> float:
-    """Return the share (0 to 1) of distinct pairs among all pairs of neighbouring words
-    in the texts; 0 if there is no pair.
-    """
-    pairs = []
-    for text in texts:
-        words = text.split()
-        pairs += itertools.pairwise(words)
-    return len(set(pairs)) / len(pairs) if pairs else 0.0
 
 
 def _means(shares: pd.DataFrame) -> dict[str, float]:

@@ -222,7 +222,7 @@ class Accuracy(Variation, Section):
         description="lengths, positions and kinds of filler: Fig. 8, Tables 4 and 5",
     )
     sampling: Variation | None = Field(
-        None, description="several samples per problem: pass@k and diversity"
+        None, description="several samples per problem: pass@k"
     )
     interventions: Variation | None = Field(
         None, description="ARM with and without slashes: Tables 2 and 3"

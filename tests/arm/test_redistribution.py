@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn.utils.rnn import pad_sequence
 
-from lib.arm.mlp_activations import activation_module, order_statistics, watched
+from lib.arm.mlp_activations import activation_module, watched
 from lib.arm.redistribution import installed, redistribute
 from lib.arm.settings import Arm, Mode, parse_arm
 
@@ -185,10 +185,3 @@ def test_models_without_an_activation_are_refused_by_name(
     refused, make, layer, message
 ):
     assert message in refused(activation_module, make(), layer)
-
-
-def test_order_statistics_equal_those_of_a_sort():
-    values = torch.randn(3, 101, generator=torch.Generator().manual_seed(0))
-    ranks = [0, 1, 50, 99, 100]
-    found = torch.cat(order_statistics(values, ranks), 1)
-    assert torch.equal(found, values.sort().values[:, ranks])

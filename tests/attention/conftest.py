@@ -2,12 +2,12 @@
 
 import pytest
 import torch
-from families import FAMILIES, spread
+from families import FAMILIES, KINDS, spread
 
 
-@pytest.fixture(params=FAMILIES, scope="module")
+@pytest.fixture(params=KINDS, scope="module")
 def model(request):
-    """One model of each family."""
+    """One model of each family that differs in its attention."""
     torch.manual_seed(1)
     return spread(FAMILIES[request.param](), 0.15)
 

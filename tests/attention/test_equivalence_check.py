@@ -1,14 +1,13 @@
-"""The check of a loaded model: every supported family passes in every number format,
-and models that compute attention in another way are refused.
-"""
+"""The check of a loaded model: every supported family passes, and models that compute
+attention in another way are refused."""
 
 import pytest
 import torch
-from families import FAMILIES, of_type, spread
+from families import FAMILIES, KINDS, of_type, spread
 from transformers.masking_utils import create_chunked_causal_mask
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from lib.attention import custom_attention, equivalence_check
+from lib.attention import custom_attention
 from lib.attention.equivalence_check import CHECK_TOKENS, check_attention
 from lib.errors import InputError
 
@@ -16,10 +15,10 @@ DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_every_family_is_accepted_in_every_number_format(name):
+def test_every_family_is_accepted(name):
     torch.manual_seed(1)
     model = spread(FAMILIES[name]())
-    for dtype in DTYPES:
+    for dtype in DTYPES if name in KINDS else DTYPES[:1]:
         check_attention(model.to(dtype))
 
 
@@ -31,14 +30,6 @@ def test_large_scores_are_accepted(llama):
         layer.self_attn.q_proj.weight.data *= 400
     for dtype in DTYPES:
         check_attention(llama.to(dtype))
-
-
-def test_each_layer_is_computed_once(llama):
-    computed = []
-    for layer in llama.model.layers:
-        layer.register_forward_hook(lambda *_: computed.append(1))
-    check_attention(llama)
-    assert len(computed) == 3
 
 
 DIFFERENT = {
@@ -144,18 +135,3 @@ def test_attention_that_gives_nan_in_a_later_layer_is_refused(
     with pytest.raises(InputError, match="the output of layer 2 differs by nan %"):
         check_attention(llama)
     assert computed.count(1) == calls
-
-
-@pytest.mark.parametrize(
-    "without, layers",
-    [([2], r"\[2\]"), ([1, 2, 3], r"\[1, 2, 3\]")],
-)
-def test_a_layer_with_attention_that_the_config_denies_is_named(
-    llama, monkeypatch, without, layers
-):
-    monkeypatch.setattr(
-        equivalence_check, "layers_without_attention", lambda model: without
-    )
-    message = f"layers {layers} have an attention matrix, unlike their config"
-    with pytest.raises(InputError, match=message):
-        check_attention(llama)

@@ -1,4 +1,4 @@
-"""Hiding inserted tokens from later ones, on tiny random models of every family,
+"""Hiding inserted tokens from later ones, on tiny random models,
 compared with masks made by hand in eager attention.
 """
 

@@ -5,8 +5,7 @@ judges the stored evidence.
 import numpy as np
 import pandas as pd
 import pytest
-from evidence import CLAIMS, answers, lambdas, right, scores, verdict_on
-from scipy import stats
+from evidence import CLAIMS, answers, lambdas, right, verdict_on
 
 from lib.statistics.proportions import clopper_pearson
 from reproduction.claims.claim import load_claims, values_of
@@ -84,27 +83,23 @@ def test_a_share_of_single_unaided_answers_has_the_exact_interval():
     assert 0 < row.estimate.low != pytest.approx(100 * low)
 
 
-def test_samples_are_compared_by_pass_at_3_and_by_distinct_word_pairs():
+def test_samples_are_compared_by_pass_at_3():
     # With four samples each, pass@3 of these problems is 1, 1, 3/4 and 0.
     solved = ["1111", "1100", "1000", "0000"] * 6
     sampled = answers("sampling", none=["0000"] * 24, arm=solved)
-    # Under arm the four samples have four distinct pairs of words, under none one.
-    same, different = ["a b"] * 4, ["a b", "b c", "c d", "d a"]
-    sampled["answers"]["response"] = same * 24 + different * 24
-    values = values_of(CLAIMS["arm-diversity"], sampled)[0]
-    assert values.mean("problem").values == pytest.approx([100 * 2.75 / 4, 75])
+    values = values_of(CLAIMS["arm-pass-at-3"], sampled)[0]
+    assert values.mean("problem").values == pytest.approx([100 * 2.75 / 4])
 
 
 def test_pass_at_3_needs_three_samples_and_no_more():
     few = answers("sampling", none=["00"] * 24, arm=["10"] * 24)
     uneven = answers("sampling", none=["00_", *["000"] * 23], arm=["100"] * 24)
     for too_few in (few, uneven):
-        row = verdict_on("arm-diversity", too_few)
+        row = verdict_on("arm-pass-at-3", too_few)
         assert row.reason == "pass@3 needs 3 samples of each problem, and 2 were taken"
         assert row.n == 0
     enough = answers("sampling", none=["000"] * 24, arm=["100"] * 24)
-    alone = {"condition": "arm", "k": 3, "distinct": False}
-    row = verdict_on("best-of-n", enough, arguments=alone)
+    row = verdict_on("arm-pass-at-3", enough)
     assert row.holds == ("pass@3",)
     assert row.estimate.effect == 100
 
@@ -123,44 +118,6 @@ def test_the_best_of_many_settings_is_compared_with_the_best_by_chance():
     alone = answers("arm_map", none=right(20), a=right(40))
     reason = verdict_on("arm-peak", alone).reason
     assert reason.startswith("the profile compares fewer than two conditions")
-
-
-@pytest.mark.parametrize(
-    ("solved", "verdict"),
-    [
-        ("0" * 15 + "1" * 15, "supported"),
-        ("1" * 15 + "0" * 15, "contradicted"),
-        ("0110" * 7 + "01", "undecided"),
-    ],
-)
-def test_likelihood_and_right_answers_are_compared_by_the_area_under_the_roc_curve(
-    solved, verdict
-):
-    # The log-likelihood of the solution rises from each problem to the next.
-    evidence = answers(none=solved) | {"scores": scores()}
-    judged = verdict_on("likelihood-right", evidence)
-    likely = np.arange(30)
-    is_right = np.array(list(solved)) == "1"
-    wins = stats.mannwhitneyu(likely[is_right], likely[~is_right]).statistic
-    by_hand = 100 * wins / (is_right.sum() * (~is_right).sum())
-    assert judged.estimate.effect == pytest.approx(by_hand)
-    assert (judged.verdict, judged.n) == (verdict, 30)
-
-
-def test_solutions_are_compared_per_token_and_half_right_problems_are_not_solved():
-    known = scores(n=20)
-    known["nats"] = [-50.0] * 10 + [-100.0] * 10
-    evidence = answers(none=["11"] * 10 + ["10"] * 10) | {"scores": known}
-    for tokens, area in (([50] * 10 + [100] * 10, 50), (100, 100)):
-        known["tokens"] = tokens
-        assert verdict_on("likelihood-right", evidence).estimate.effect == area
-
-
-def test_an_area_under_the_roc_curve_needs_solved_and_unsolved_problems():
-    judged = verdict_on(
-        "likelihood-right", answers(none=right(30, 30)) | {"scores": scores()}
-    )
-    assert judged.reason.startswith("30 of 30 problems are solved: an area needs 5")
 
 
 @pytest.mark.parametrize("name", CLAIMS)

@@ -22,42 +22,29 @@ def test_pass_at_k_is_the_mean_over_all_choices_of_k_samples():
         np.testing.assert_allclose(answer_tables.pass_at_k(fewer, k), mean)
 
 
-@pytest.mark.parametrize(
-    "texts, share",
-    [(("a b a b",), 2 / 3), (("a b", "a b"), 1 / 2), (("",), 0), (("word",), 0)],
-)
-def test_distinct_2_is_the_share_of_word_pairs_that_are_distinct(texts, share):
-    assert answer_tables.distinct_2(texts) == pytest.approx(share)
-
-
 def test_pass_at_k_is_reported_up_to_the_number_of_samples():
     answers = frame(sampled("none", ["1000", "0000"]))
-    answers["response"] = ["x y", "x y", "x z", ""] + ["x y"] * 4
-    (found,) = answer_tables.diversity(answers).to_dict("records")
+    (found,) = answer_tables.pass_at_k_table(answers).to_dict("records")
     assert found["pass@1"] == 12.5
     assert found["pass@3"] == pytest.approx(37.5)
     assert found["pass@4"] == 50
     assert "pass@8" not in found
-    # Of the first problem's three pairs of words two are distinct, and of the second
-    # problem's four one.
-    share = (2 / 3 + 1 / 4) / 2
-    assert found["distinct 2-grams"] == pytest.approx(100 * share)
 
 
 @pytest.mark.parametrize("records", [[], run("none", 2, 4)])
-def test_diversity_is_empty_without_several_samples(records):
-    assert answer_tables.diversity(frame(records)).empty
+def test_the_table_of_pass_at_k_is_empty_without_several_samples(records):
+    assert answer_tables.pass_at_k_table(frame(records)).empty
 
 
 def test_a_problem_with_a_missing_sample_is_left_out_of_larger_k_only():
     answers = frame(sampled("none", ["111", "11_", "000"]))
-    (several,) = answer_tables.diversity(answers).to_dict("records")
+    (several,) = answer_tables.pass_at_k_table(answers).to_dict("records")
     assert (several["pass@1"], several["pass@3"]) == (pytest.approx(200 / 3), 50)
 
 
 def test_a_k_for_which_no_problem_has_enough_samples_has_no_column():
     answers = frame(sampled("none", ["11_", "_01"]))
-    (several,) = answer_tables.diversity(answers).to_dict("records")
+    (several,) = answer_tables.pass_at_k_table(answers).to_dict("records")
     assert several["pass@1"] == 75
     assert "pass@3" not in several
     assert answer_tables.paired_differences(answers).empty
@@ -73,7 +60,6 @@ def test_samples_are_compared_with_those_of_none_on_the_same_problems():
     assert table.effect["pass@1"] == pytest.approx((25 + 100) / 2)
     # The first problem has a right answer under both.
     assert table.effect["pass@4"] == 50
-    assert table.effect["distinct 2-grams"] == 0
 
 
 @pytest.mark.parametrize("records", [[], run("none", 2, 4), sampled("arm", ["10"])])

@@ -59,14 +59,6 @@ def test_a_reopened_store_resumes_and_the_first_row_of_a_key_counts(tmp_path):
     assert run["settings"]["layers"] == [1, 2]
 
 
-def test_of_several_files_the_first_row_of_a_key_counts(tmp_path):
-    files = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
-    for file in files:
-        file.write_text(json.dumps({"key": "k", "by": file.stem}) + "\n")
-    assert read(*files) == [{"key": "k", "by": "a"}]
-    assert read(*reversed(files)) == [{"key": "k", "by": "b"}]
-
-
 def test_rows_of_another_shard_are_not_missing(tmp_path):
     fill(tmp_path, "a")
     with opened(tmp_path, SETTINGS, shard=(2, 3)) as store:

@@ -9,7 +9,6 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from lib.errors import InputError
 from lib.generation.engine_interface import Request, Sampling, engine_class
-from lib.grading import grade
 from reproduction.evaluation.answer_run import ELICITATION
 
 WIDTH = 64
@@ -152,14 +151,6 @@ def test_the_end_of_a_turn_stops_an_answer_whatever_the_model_declares(
     assert completion.finish_reason == "stop"
 
 
-def test_an_answer_that_runs_on_into_another_turn_is_marked(scripted, ids):
-    script = chain(START, *ids(" \\boxed{5}<|im_start|>user\nWhat is"), END)
-    completion, _ = scripted(script).complete_prompt(max_new_tokens=30)
-    verdict = grade("5", completion.text)
-    assert verdict.run_on
-    assert verdict.correct
-
-
 # Text added to the elicitation, the text that the model would write, the token limit,
 # and the text that is kept: a brace that closes a fraction does not end the answer.
 ELICITED = [
@@ -200,17 +191,6 @@ def test_rows_of_one_batch_end_independently(scripted, ids):
     for request in requests:
         alone = engine.complete(request, elicit=ELICITATION)
         assert alone[request.key] == together[request.key]
-
-
-def test_a_row_continues_when_its_neighbours_end_in_the_same_step(scripted, ids):
-    script = chain(START, END) | chain(BOXED_START, *ids(" \\boxed{7}"), END)
-    requests = [
-        Request(str(number), [number, last])
-        for number, last in enumerate((START, BOXED_START, START))
-    ]
-    together = scripted(script).complete(*requests)
-    texts = [together[key].text for key in "012"]
-    assert texts == ["", " \\boxed{7}", ""]
 
 
 def test_a_prompt_fits_if_the_context_also_holds_all_that_may_follow(scripted, ids):

@@ -2,7 +2,6 @@
 demo model, and classes of tokens.
 """
 
-import weakref
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -11,14 +10,12 @@ import pytest
 import torch
 from eager import outputs_of
 
-from lib import progress
-from lib.arm.mlp_activations import BIN_EDGES, gini, histogram
+from lib.arm.mlp_activations import BIN_EDGES, gini
 from lib.arm.settings import Arm
 from lib.errors import InputError
 from lib.models.loading import load
 from lib.prompts.building import build_prompt
 from lib.prompts.problems import load_problems
-from reproduction.measurement import activation_changes
 from reproduction.measurement.activation_changes import (
     TOKEN_CLASSES,
     measure_activations,
@@ -172,23 +169,6 @@ def test_slashes_inserted_among_the_words_of_a_problem_are_not_its_tokens(loaded
     width = loaded.model.config.intermediate_size
     assert (found.counts.sum("bin") == tokens * width).all()
     assert (abs(found["shape"][1]) > 0.99).all()
-
-
-def test_memory_does_not_grow_with_the_number_of_problems(loaded, monkeypatch, capsys):
-    monkeypatch.setattr(progress, "shown", True)
-    made = []
-    alive = []
-
-    def tracked(activation):
-        made.append(weakref.ref(activation))
-        alive.append(sum(reference() is not None for reference in made))
-        return histogram(activation)
-
-    monkeypatch.setattr(activation_changes, "histogram", tracked)
-    measured(loaded, PROBLEMS, "mless", layers=[1])
-    assert len(made) == 2 * len(PROBLEMS)
-    assert max(alive) <= 2
-    assert "4/4" in capsys.readouterr().err
 
 
 def test_arm_draws_again_for_each_problem(loaded):

@@ -15,12 +15,12 @@ from transformers import LlamaForCausalLM
 
 from lib.arm.settings import Arm
 from lib.files.text_files import read
-from lib.prompts.problems import listed_problems, load_problems
+from lib.prompts.problems import listed_problems
 from reproduction import paths
 from reproduction.measurement import dataset, measurement_run, networks
 from reproduction.measurement.dataset import STEPS_FILE, merged, save_measured
 from reproduction.measurement.measurement_run import Measurements, measure
-from reproduction.profiles import load_profile, profile_with_overrides
+from reproduction.profiles import profile_with_overrides
 
 NAME = "tiny-llama"
 
@@ -65,15 +65,6 @@ def steps(monkeypatch):
     return lambda: [call.args[2] for call in run_step.call_args_list]
 
 
-def test_a_file_has_every_variable_with_its_meaning(whole, tmp_path):
-    save_measured(tmp_path / "m.nc", whole)
-    opened = xr.open_dataset(tmp_path / "m.nc")
-    for of_measure in dataset.VARIABLES.values():
-        for name, (dims, meaning) in of_measure.items():
-            assert set(opened[name].dims) == set(dims.split())
-            assert opened[name].attrs["long_name"] == meaning
-
-
 def test_every_network_is_measured_and_unmeasured_cells_are_nan(whole):
     assert whole.network.values.tolist() == list(dataset.SEEDS)
     assert whole.condition.values.tolist() == dataset.ORDER["condition"]
@@ -97,19 +88,6 @@ def test_every_network_is_measured_and_unmeasured_cells_are_nan(whole):
     # Each seed gives different weights.
     drawn = lam.sel(network=dataset.UNTRAINED, layer=1).values.reshape(3, -1)
     assert len(np.unique(drawn, axis=0)) == 3
-
-
-def test_the_step_through_all_layers_skips_the_first_layers(profile):
-    (deep,) = (step for step in dataset.STEPS if step.deep)
-    problems = load_problems("embedded", 2, profile.seed)
-    measured = networks.run_step(profile, *profile.attention.models, deep, problems)
-    assert measured.layer.values.tolist() == [3]
-
-
-def test_no_problem_runs_through_all_layers_without_map_problems(profile, steps):
-    measured = measure(changed(profile, map_problems=None), "attention")[NAME]
-    assert measured.layer.values.tolist() == [1, 2]
-    assert not any(step.deep for step in steps())
 
 
 def test_steps_are_joined_in_order_with_nan_and_empty_parts():
@@ -179,19 +157,6 @@ def test_steps_of_other_weights_are_refused(profile, tiny_checkpoint, refused):
     for parts in (["tokens"], ["tokens", "attention"]):
         message = refused(measure, profile, *parts)
         assert f"revision = {before.revision}, not " in message
-
-
-def test_edited_problems_are_measured_again_and_renamed_ones_are_not(profile, tmp_path):
-    sizes = []
-    for words, name in (("What is", "a"), ("How much is", "a"), ("How much is", "b")):
-        file = tmp_path / f"{name}.jsonl"
-        row = {"problem": f"{words} $3 + 4$?", "answer": "7"}
-        file.write_text(json.dumps(row))
-        mine = changed(profile, problems=str(file), example=None)
-        measured = measure(mine, "tokens")[NAME]
-        sizes.append(measured.sizes["token"])
-    assert sizes[0] < sizes[1] == sizes[2]
-    assert len(read(profile.measurements_folder(NAME) / STEPS_FILE)) == 2
 
 
 def test_a_revision_that_the_profile_names_decides_which_steps_are_found(profile):
@@ -313,9 +278,3 @@ def test_stored_results_load_without_torch_and_transformers():
         assert not {"torch", "transformers"} & set(sys.modules)
     """
     subprocess.run([sys.executable, "-c", code], cwd=paths.ROOT, check=True)
-
-
-def test_the_folder_of_a_model_has_a_name_that_every_file_system_accepts():
-    demo = load_profile("demo")
-    assert demo.measurements_folder("my model (2)").name == "my-model-2-"
-    assert demo.shipped_measurements("my model (2)").name == "my-model-2-.nc"

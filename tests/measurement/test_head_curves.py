@@ -74,13 +74,6 @@ def test_default_heads_are_drawn_if_a_profile_names_none(heads, figure, drawn):
     assert " ".join(f"{panel.layer}:{panel.head}" for panel in panels) == drawn
 
 
-def test_every_head_that_a_profile_names_is_drawn():
-    profile = drawing(fig11=1)
-    profile.attention.panels["fig11"] *= 4
-    table = received_by_token(measured(), profile, "fig11", ["mless"])
-    assert len(table) == 4 * 6
-
-
 def test_a_curve_ends_with_its_prompt():
     parts = np.full((2, 6), "problem", object)
     parts[0, 4:] = ""  # the prompt under none is shorter

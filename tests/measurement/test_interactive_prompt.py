@@ -2,9 +2,7 @@
 can type, and one line for a mistake.
 """
 
-import copy
 import inspect
-from dataclasses import replace
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -117,15 +115,6 @@ def test_controls_redraw_what_is_typed(loaded, shown):
         draw(**typed | {"filler": ""})
 
 
-@pytest.mark.parametrize("settings", [{"length": 0}, {"position": "middle"}])
-def test_invalid_settings_are_refused_before_controls_are_shown(
-    loaded, shown, refused, settings
-):
-    message = refused(interactive_prompt.show_prompt, loaded, PROBLEM, "/", **settings)
-    assert message.startswith(f"filler: {next(iter(settings))}: must be ")
-    assert not shown.interact.called
-
-
 def test_a_cell_accepts_input_if_it_may_ask_for_it():
     # Only the function's source runs: importing its module takes seconds.
     function = inspect.getsource(interactive_prompt.accepts_input)
@@ -134,14 +123,6 @@ def test_a_cell_accepts_input_if_it_may_ask_for_it():
             code = f"{function}\nassert accepts_input() == {may_ask}"
             reply = client.execute_interactive(code, allow_stdin=may_ask)
             assert reply["content"]["status"] == "ok"
-
-
-def test_only_the_picture_is_shown_if_nobody_is_there(loaded, shown, monkeypatch):
-    monkeypatch.setattr(interactive_prompt, "accepts_input", lambda: False)
-    interactive_prompt.show_prompt(loaded, PROBLEM, "/", 9)
-    again = interactive_prompt.draw_prompt(loaded, PROBLEM, "/", 9, "between")
-    ((prompt, picture),) = shown.outputs
-    assert [prompt.data, picture.data] == [one.data for one in again]
 
 
 @pytest.mark.parametrize(
@@ -173,13 +154,3 @@ def test_the_model_answers_with_and_without_a_filler_and_attends_as_before(loade
     assert table.answer[1] != filled
     after = interactive_prompt.compare_fillers(loaded, PROBLEM, ["/"])
     pd.testing.assert_frame_equal(after, before)
-
-
-def test_a_model_without_a_chat_template_answers_too(loaded):
-    plain = copy.deepcopy(loaded.tokenizer)
-    plain.chat_template = None
-    table = interactive_prompt.write(
-        replace(loaded, tokenizer=plain), PROBLEM, "he", 8, max_new_tokens=4
-    )
-    assert table.prompt.str.endswith("in a plain prompt").all()
-    assert table.answer.all()

@@ -11,19 +11,11 @@ from lib.statistics.intervals import interval
 from reproduction.measurement.attention_changes import QUERIES, SPANS
 from reproduction.measurement.dataset import UNIFORM, UNTRAINED
 from reproduction.measurement.network_tables import (
-    affine_table,
     changes_table,
     classes_table,
-    cosines_table,
-    heads_table,
-    histogram_table,
     lambda_table,
     log_changes,
-    mass_table,
     select_layers,
-    sinks_table,
-    spans_table,
-    variation_table,
 )
 
 NAN = float("nan")
@@ -65,85 +57,6 @@ def test_first_layers_use_all_problems_and_all_layers_those_that_reached_the_las
     assert every.layer.size == 3
 
 
-def test_the_table_of_spans_is_that_of_the_trained_network():
-    lam = np.ones((2, 2, 2, 1, len(SPANS), len(QUERIES)))
-    lam[0] = 0.5
-    networks = ["trained", f"{UNTRAINED} 1"]
-    table = spans_table(measured({"lambda_over_heads": lam}, network=networks))
-    assert set(table["lambda"]) == {0.5}
-
-
-def test_heads_and_layers_have_the_mean_over_problems_and_its_interval():
-    # By problem, lambda of two heads under the slashes; under a sentence it is doubled.
-    slashes = np.array([[0.5, 0.84], [0.6, 1.18], [0.7, 1.3], [0.8, 1.08]])
-    lam = np.stack([slashes, 2 * slashes])[:, :, None]
-    conditions = ["mless", "random"]
-    model = measured({"lambda": lam}, condition=conditions, problem=FOUR)
-    heads = heads_table(model)
-    labels = heads[["model", "layer", "head", "n"]]
-    assert labels.values.tolist() == [["m", 1, 1, 4], ["m", 1, 2, 4]]
-    close(heads["lambda"], [0.65, 1.1])
-    ends = interval(slashes[:, 0])
-    close(heads.loc[0, ["low", "high"]], [ends.low, ends.high])
-    # Problems of one template are not independent.
-    pairs = ["embedded/a/0", "embedded/a/1", "embedded/b/0", "embedded/b/1"]
-    model = measured({"lambda": lam}, condition=conditions, problem=pairs)
-    ends = interval(slashes[:, 0], pairs)
-    close(heads_table(model).loc[0, ["low", "high"]], [ends.low, ends.high])
-
-
-def test_the_variation_among_inserted_tokens_has_a_row_for_each_insertion_and_head():
-    slashes = np.array([[0.1, 0.2], [0.3, 0.4], [0.1, 0.2], [0.3, 0.4]])
-    of_none = np.full_like(slashes, NAN)
-    flatness = np.stack([of_none, slashes, 3 * slashes])[:, :, None]
-    conditions = ["none", "mless", "random"]
-    model = measured({"flatness": flatness}, condition=conditions, problem=FOUR)
-    table = variation_table(model)
-    labels = table[["model", "condition", "layer", "head", "n"]].values.tolist()
-    assert labels == [
-        ["m", "mless", 1, 1, 4],
-        ["m", "mless", 1, 2, 4],
-        ["m", "random", 1, 1, 4],
-        ["m", "random", 1, 2, 4],
-    ]
-    close(table["variation"], [0.2, 0.3, 0.6, 0.9])
-
-
-def test_attention_mass_is_in_percent_with_its_three_references():
-    networks = ["trained", *UNTRAINED, UNIFORM]
-    # Only the first of two heads attends to the inserted tokens.
-    mass = np.zeros((len(networks), 2, 2, 1, 2))
-    mass[0, :, :, 0, 0] = [[0.2, 0.4], [0.4, 0.6]]  # (condition, problem)
-    mass[1:, 0, :, 0, 0] = np.array([[0.6], [0.8], [1.0], [0.9]])
-    labels = {"network": networks, "condition": ["mless", "random"]}
-    table = mass_table(measured({"mass": mass}, **labels))
-    assert list(table) == ["model", "inserted", "layer", "mass", "low", "high", "n"]
-    assert table.inserted.tolist() == [
-        "slashes",
-        "a sentence as long",
-        "slashes, untrained networks",
-        "slashes, attention spread evenly",
-    ]
-    close(table.mass, [15, 25, 40, 45])
-    assert (table.layer == 1).all()
-    assert (table.n == 2).all()
-
-
-def test_sinks_are_heads_whose_mean_share_is_large_in_the_later_layers():
-    mass = np.zeros((1, 1, 4, 6, 2))  # (network, condition, problem, layer, head)
-    mass[..., :4, :] = 0.9  # the layers before FIRST_LATER_LAYER
-    mass[:, :, :, 4, 0] = [0.1, 0.2, 0.3, 0.5]
-    mass[:, :, 3, 5] = NAN  # the last problem was not run through all layers
-    labels = {"condition": ["mless"], "problem": FOUR, "layer": range(1, 7)}
-    table = sinks_table(measured({"mass": mass}, **labels))
-    close(table.mass, [20 / 4])
-    columns = ["model", "condition", "n", "sinks", "heads"]
-    assert table[columns].values.tolist() == [["m", "mless", 3, 0, 4]]
-    mass[0, 0, 0, 5, 1] = 1
-    table = sinks_table(measured({"mass": mass}, **labels))
-    assert table.sinks.tolist() == [1]
-
-
 def test_lambda_over_heads_has_the_same_three_references():
     networks = ["trained", *UNTRAINED, UNIFORM]
     # (network, condition, problem, layer, span, query); `he` was not measured.
@@ -162,13 +75,6 @@ def test_lambda_over_heads_has_the_same_three_references():
     ]
     close(table["lambda"], [0.85, 0.5, 0.6, 0.4])
     assert (table.n == 2).all()
-
-
-def test_r_squared_of_maps_is_averaged_over_heads_even_if_negative():
-    fits = {"affine": [[0.2, 0.6], [0.4, 1.0]], "line": 0.5, "softmax": -0.5}
-    table = affine_table(measured(fits))
-    assert table["map"].tolist() == list(fits)
-    close(table["R²"], [0.55, 0.5, -0.5])
 
 
 @pytest.mark.parametrize(
@@ -222,23 +128,3 @@ def test_a_token_class_counts_the_problems_that_have_tokens_of_it():
     close(table["against others"], [15, 0, 0])
     ends = interval([10, 20])
     close(table.loc[0, ["against low", "against high"]], [ends.low, ends.high])
-
-
-def test_a_histogram_is_the_share_of_all_activations_at_each_bin_centre():
-    counts = np.array([[1, 60, 40, 1], [1, 30, 40, 1], [0, 5, 5, 0]])
-    labels = {"condition": ["none", "mless", "arm"], "bin": [-2.0, -1, 0, 1]}
-    table = histogram_table(measured({"counts": counts[:, None]}, **labels))
-    close(table.activation, [-0.5, 0.5])
-    close(table.none, [6000 / 102, 4000 / 102])
-    close(table.mless, [3000 / 72, 4000 / 72])
-    close(table.arm, [50, 50])
-    assert set(table.model) == {"m"}
-
-
-def test_cosines_compare_the_other_conditions_with_the_slashes():
-    # (condition, problem); that of the slashes with themselves is 1.
-    by_condition = np.array([[NAN, NAN], [1.0, 1.0], [0.4, 0.2], [-0.5, -0.1]])
-    labels = {"condition": ["none", "mless", "mful", "arm"], "problem": ["a", "b"]}
-    table = cosines_table(measured({"shape": by_condition[:, :, None]}, **labels))
-    assert table.condition.tolist() == ["mful", "arm"]
-    close(table.cosine, [0.3, -0.3])

