@@ -217,7 +217,7 @@ def counts_by_processor(model: str) -> SimpleNamespace:
     """
     families = load_profile("families")
     drawn = evaluation.answers(families, "draws")
-    scores = parts_of_profile(families)["draw_scores"].stored()
+    scores = pd.DataFrame(parts_of_profile(families)["draw_scores"].rows())
     answers, scored = (
         table.processor[table.model == model] for table in (drawn, scores)
     )
