@@ -183,7 +183,7 @@ def changes_by_limit(given: pd.DataFrame, limits_: tuple[int, ...]) -> pd.DataFr
     changes = {
         limit: change_by_slashes(with_token_limit(given, limit)) for limit in limits_
     }
-    return pd.DataFrame(changes)
+    return pd.DataFrame(changes).sort_index()
 
 
 def _greedy_less_sampled(greedy: pd.DataFrame, sampled: pd.DataFrame) -> pd.DataFrame:
