@@ -225,18 +225,18 @@ def hide(match: re.Match) -> str:
 
 def unlike(name: str, text: str) -> list[str]:
     """Return what a document says and the stored results do not, a line each."""
-    text = NO_PROSE.sub(hide, text)
+    written, text = text, NO_PROSE.sub(hide, text)
     found = []
     constants = set(chain(*sources()["constants"].values()))
     for match in INTERVAL.finditer(text):
         if not stored(match) and " ".join(match[0].split()) not in constants:
             said = f"{match[0]} is no stored estimate"
-            found.append(f"{name}: {said}: {sentence(text, match.start())}")
+            found.append(f"{name}: {said}: {sentence(written, match.start())}")
     text = INTERVAL.sub(hide, text)
     for phrase, position in phrases(text) if phrased(name) else ():
         if phrase not in constants and not sourced(name, phrase):
             said = f"{phrase!r} has no source"
-            found.append(f"{name}: {said}: {sentence(text, position)}")
+            found.append(f"{name}: {said}: {sentence(written, position)}")
     return found
 
 
