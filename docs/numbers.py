@@ -1,116 +1,248 @@
-"""Compare the numbers of README.md and docs/report.md with stored results.
+"""Compare the numbers of documents and notebooks with the stored results.
 
     python -m docs.numbers
 
-Both documents are written by hand. Every estimate with an interval must be one that is
-stored, rounded to the printed decimals: in a profile's claims.json, or in a table of
-studies/results or figures. Every other number must be in docs/numbers.yaml, which names
-the cell of a table that it is, or that it is a setting or a number of a paper. The
-command prints each number for which that fails with its sentence, and
-tests/test_documents.py fails if there is any.
+README.md, docs/report.md and the notebooks' sentences are written by hand, and so are
+the sentences of the documents whose tables docs.write fills in. In all of them an
+estimate with its interval, such as "+1.7 [-1.8, +5.3]", must be a stored one, rounded
+to the printed decimals, and have the number of problems that stands beside it. In the
+former, every other number belongs to a phrase, such as "10 to 39 %" or "layer 1", for
+which docs/numbers.yaml names stored cells or a constant. The command prints each number
+that has neither, with its sentence, and tests/test_documents.py fails if there is one.
 """
 
+import functools
 import json
 import re
 import sys
-from collections import defaultdict
 from collections.abc import Iterator
+from itertools import chain
 
-import numpy as np
 import pandas as pd
+import yaml
 
-from lib.files.text_files import read_yaml
+from docs.write import TEMPLATES
 from reproduction import paths
+from reproduction.figures import short
+from reproduction.figures.notebook_tables import intervals_of
 
-DOCUMENTS = ("README.md", "docs/report.md")
-SOURCES = paths.ROOT / "docs" / "numbers.yaml"
-Estimate = tuple[float, float, float]  # with the bounds of its interval
-NUMBER = r"[+-]?\d+(?:\.\d+)?"
-INTERVAL = re.compile(rf"({NUMBER}) \[({NUMBER}), ({NUMBER})\]")
-# Code, links, and names such as layer 1, Qwen 1.5B, arXiv ids and file names.
-NO_NUMBERS = re.compile(
-    r"```.*?```|`[^`]*`|\]\([^)]*\)|\[\d\d[^\]]*\]|\b\d{4}\.\d{5}\b"
-    r"|\b(?:Qwen|Gemma|SmolLM)2?(?:\.5)?(?:-Math|-Coder)?[ -][\d.]+[BM]\b"
-    r"|\b[\w.]*[A-Za-z-]\d[\w.-]*|\b\d+[A-Za-z_][\w.-]*",
-    re.S,
+DOCUMENTS = [
+    "README.md",
+    *(f"docs/{name}.md" for name in ("report", "findings", "weighted_pass_rates")),
+    *sorted(f"notebooks/{path.name}" for path in paths.NOTEBOOKS.glob("0*.ipynb")),
+]
+# Folders of stored tables, in the order in which a name is looked up.
+FOLDERS = ("studies/results", "figures", "data", "benchmarks/results")
+# What holds no number to compare: code, formulas, the targets of links, papers' ids,
+# and the marks of lists.
+NO_PROSE = re.compile(
+    r"```\w*\n.*?```|\$\$?[^$\n]+\$\$?|\]\([^)]*\)|`[^`\n]*`"
+    r"|\b\d{4}\.\d{5}|^\d+\.(?= )",
+    re.S | re.M,
 )
-# Integers up to this one are not compared, since most are names, such as layer 1.
-COUNTED_IN_WORDS = 10
-PLAIN = re.compile(r"(?<![\w.])[+-]?\d+(?:,\d{3})*(?:\.\d+)?(?![\w])")
-SENTENCE_END = re.compile(r"(?<=[.?!:])\s+(?=[A-Z*\[])|\n\s*\n|\n(?=[-|#\d])")
+NUMBER = r"(?<![\w.-])[+±-]?\d[\d,]*(?:\.\d+)?(?![\w.]*[A-Za-z])(?<!,)"
+INTERVAL = re.compile(
+    rf"({NUMBER})(?: %)? \[({NUMBER}), ({NUMBER})\]"
+    r"(?:(?: †)?(?: [a-z]+)?(?: in \w+ [\d.]+[MB])?,? \(?n? ?(\d+)(?: [a-z]+)?\))?"
+)
+# Words before a number that name something by it, and those that do so by several.
+NAME = r"(?:[Ll]ayer|[Hh]ead|Fig\.|Figure|Table|Eq\.|Sec\.|[Nn]otebook|\w+ =)"
+NAMES = r"(?:[Ll]ayers|[Hh]eads|Figs\.|Figures|Tables|[Nn]otebooks)"
+BETWEEN = r"(?:,? (?:and|to|or|of|by|against|in|with) |, )"
+PHRASE = re.compile(
+    rf"(?P<name>{NAME} {NUMBER}|{NAMES} {NUMBER}(?:{BETWEEN}{NUMBER})*)"
+    rf"|{NUMBER}(?:{BETWEEN}{NUMBER})*(?P<unit>[ -](?:%|[A-Za-z]+))?"
+)
+END = re.compile(r"(?<=[.:!?])\s|\n\n|\|?\n[|-]")
 
 
-def stored_estimates() -> list[Estimate]:
-    """Return every estimate with an interval of the stored results."""
+@functools.cache
+def table(name: str) -> pd.DataFrame:
+    """Return a stored table by its name, such as chance or families/slashes; a column
+    `short` has the models' short names.
+    """
+    files = [paths.ROOT / folder / f"{name}.csv" for folder in FOLDERS]
+    found = next((pd.read_csv(file) for file in files if file.exists()), None)
+    if found is None:
+        found = pd.json_normalize(json.loads((paths.DATA / f"{name}.json").read_text()))
+    return found.assign(short=found["model"].map(short)) if "model" in found else found
+
+
+@functools.cache
+def estimates() -> list[tuple[float, float, float, float]]:
+    """Return every stored estimate with the bounds of its interval and its n."""
+    files = [
+        *paths.ROOT.glob("studies/results/*.csv"),
+        *paths.ROOT.glob("figures/*/*.csv"),
+    ]
+    names = [str(path.relative_to(paths.ROOT).with_suffix("")) for path in files]
+    names = [re.sub("^(studies/results|figures)/", "", name) for name in names]
+    names += [f"{path.parent.name}/claims" for path in paths.DATA.glob("*/claims.json")]
+    pool = []
+    for found in map(table, names):
+        triples = [list(triple) for triple in intervals_of(list(found))]
+        for group in ("", "control.", "uniform.", "of_example."):
+            if f"{group}effect" in found and f"{group}low" in found:
+                triples.append([f"{group}{end}" for end in ("effect", "low", "high")])
+        for triple in triples:
+            n = found.get("n", 0)
+            pool += (
+                found[triple].assign(n=n).dropna().itertuples(index=False, name=None)
+            )
+    return pool
+
+
+@functools.cache
+def sources() -> dict[str, dict]:
+    """Return the sources of phrases: of all documents (constants), and of each."""
+    return yaml.safe_load((paths.ROOT / "docs/numbers.yaml").read_text())
+
+
+def phrased(name: str) -> bool:
+    """Return whether all numbers of a document are compared: it has no template."""
+    return not (TEMPLATES / f"{name.removeprefix('docs/')}.j2").exists()
+
+
+def text_of(name: str) -> str:
+    """Return what a person wrote in a document or notebook."""
+    path = paths.ROOT / name
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".ipynb":
+        cells = json.loads(text)["cells"]
+        written = [cell["source"] for cell in cells if cell["cell_type"] == "markdown"]
+        return "\n\n".join("".join(source) for source in written)
+    return text if phrased(name) else re.sub(r"^\|.*\n", "", text, flags=re.M)
+
+
+@functools.cache
+def printed_by(name: str) -> list[float]:
+    """Return the numbers in the stored outputs of a notebook."""
+    cells = json.loads((paths.ROOT / name).read_text(encoding="utf-8"))["cells"]
+    shown = [
+        output.get("data", {}) for one in cells for output in one.get("outputs", [])
+    ]
+    texts = [
+        "".join(data.get(f"text/{kind}", ""))
+        for data in shown
+        for kind in ("plain", "markdown")
+    ]
+    return [
+        float(one)
+        for one in re.findall(r"(?<![\w.])[+-]?\d+(?:\.\d+)?", " ".join(texts))
+    ]
+
+
+def rounds_to(value: float, said: str) -> bool:
+    """Return whether a stored value is the printed one at its decimals. A printed sign
+    has to agree.
+    """
+    number = said.replace(",", "").lstrip("+±-")
+    half = 0.5001 * 10.0 ** -len(number.partition(".")[2])
+    if said[0] in "+-" and float(number) and (value < 0) != (said[0] == "-"):
+        return False
+    return abs(abs(value) - float(number)) <= half
+
+
+def cells(source: str) -> list[float]:
+    """Return the values of a source: a table, a condition on its rows, and columns, as
+    in `chance | of == "greedy answers" | p_value`. + before a column adds its values.
+    """
+    name, condition, columns = (part.strip() for part in source.split("|"))
+    rows = table(name).query(condition) if condition else table(name)
+    if columns.startswith("+"):
+        return [rows[columns[1:]].sum()]
+    return [value for column in columns.split(", ") for value in rows[column]]
+
+
+def supported(phrase: str, values: list[float]) -> bool:
+    """Return whether the numbers of a phrase are the values in their order or, if there
+    are more values, the lowest and the highest of them, or one of these two. A share
+    counts as a percentage, too.
+    """
+    said = re.findall(NUMBER, phrase)
+    if not values:
+        return False
+    low, *_, high = sorted([*values, values[0]], key=abs)
+    choices = [values, [low, high], [low], [high]]
+    factors = (1, 100) if "%" in phrase else (1,)
+    return any(
+        all(
+            rounds_to(factor * one, text)
+            for one, text in zip(choice, said, strict=True)
+        )
+        for choice in choices
+        for factor in factors
+        if len(choice) == len(said)
+    )
+
+
+def phrases(text: str) -> Iterator[tuple[str, int]]:
+    """Yield each phrase with a number, and where it is. One that ends with its number
+    begins with the word before it.
+    """
+    for match in PHRASE.finditer(text):
+        start = match.start()
+        if not match["name"] and not match["unit"]:
+            before = re.search(r"(?:[^\s…|]+\s?|\|)\(?$", text[:start])
+            start = before.start() if before else start
+        yield " ".join(text[start : match.end()].split()), match.start()
+
+
+def sentence(text: str, position: int) -> str:
+    """Return the sentence, or the cells of a table, around a position."""
+    ends = [match.end() for match in END.finditer(text)]
+    start = max([end for end in ends if end <= position], default=0)
+    end = min([end for end in ends if end > position], default=len(text))
+    return " ".join(text[start:end].split())
+
+
+def stored(match: re.Match) -> bool:
+    """Return whether an estimate with its interval, and its n if printed, is stored."""
+    *said, printed_n = match.groups()
+    return any(
+        printed_n in (None, str(int(n))) and all(map(rounds_to, ends, said))
+        for *ends, n in estimates()
+    )
+
+
+def sourced(name: str, phrase: str) -> bool:
+    """Return whether the stored cells of a phrase of a document have its numbers, or
+    the outputs of a notebook do.
+    """
+    known = sources().get(name, {})
+    if phrase in known:
+        return supported(phrase, cells(known[phrase]))
+    return phrase in known.get("printed", ()) and all(
+        any(rounds_to(number, said) for number in printed_by(name))
+        for said in re.findall(NUMBER, phrase)
+    )
+
+
+def hide(match: re.Match) -> str:
+    """Return as many dots as a match has characters; a shell's commands stay."""
+    return match[0] if match[0].startswith("```sh\n") else "…" * len(match[0])
+
+
+def unlike(name: str, text: str) -> list[str]:
+    """Return what a document says and the stored results do not, a line each."""
+    written, text = text, NO_PROSE.sub(hide, text)
     found = []
-    for file in sorted(paths.DATA.glob("*/claims.json")):
-        for verdict in json.loads(file.read_text(encoding="utf-8")):
-            for part in (verdict, verdict["control"], verdict["of_example"]):
-                if part and part["effect"] is not None:
-                    found.append((part["effect"], part["low"], part["high"]))
-    for folder in ("studies/results", "figures"):
-        for file in sorted((paths.ROOT / folder).rglob("*.csv")):
-            found += _estimates_of(pd.read_csv(file))
+    constants = set(chain(*sources()["constants"].values()))
+    for match in INTERVAL.finditer(text):
+        if not stored(match) and " ".join(match[0].split()) not in constants:
+            said = f"{match[0]} is no stored estimate"
+            found.append(f"{name}: {said}: {sentence(written, match.start())}")
+    text = INTERVAL.sub(hide, text)
+    for phrase, position in phrases(text) if phrased(name) else ():
+        if phrase not in constants and not sourced(name, phrase):
+            said = f"{phrase!r} has no source"
+            found.append(f"{name}: {said}: {sentence(written, position)}")
     return found
-
-
-def _estimates_of(table: pd.DataFrame) -> Iterator[Estimate]:
-    """Yield the estimates of a table: the columns before two that are named low and
-    high, alone or with the same addition.
-    """
-    names = list(table)
-    for index, name in enumerate(names[:-1]):
-        if index and "low" in name and names[index + 1] == name.replace("low", "high"):
-            columns = table.iloc[:, index - 1 : index + 2].dropna()
-            yield from columns.itertuples(index=False, name=None)
-
-
-def as_printed(text: str, number: float) -> bool:
-    """Return whether a printed number is this one, rounded to its decimals."""
-    decimals = len(text.partition(".")[2])
-    return abs(float(text) - number) <= 0.5001 * 10**-decimals
-
-
-def unlike(texts: dict[str, str]) -> list[str]:
-    """Return a line for each number of documents that no stored result supports.
-
-    texts: by the document's name, as in DOCUMENTS.
-    """
-    estimates = stored_estimates()
-    sources = {str(name): entry for name, entry in read_yaml(SOURCES).items()}
-    values = {name: _values_of(entry) for name, entry in sources.items()}
-    found = defaultdict(list)
-    for name, text in texts.items():
-        for sentence in SENTENCE_END.split(text):
-            for printed in INTERVAL.findall(sentence):
-                if not any(all(map(as_printed, printed, one)) for one in estimates):
-                    found[f"{name}: {' '.join(sentence.split())}"].append(printed)
-        for sentence in SENTENCE_END.split(NO_NUMBERS.sub(" ", text)):
-            for printed in PLAIN.findall(INTERVAL.sub(" ", sentence)):
-                bare = printed.lstrip("+-").replace(",", "")
-                if bare.isdigit() and int(bare) <= COUNTED_IN_WORDS:
-                    continue
-                known = values.get(bare, [])
-                if not any(one is None or as_printed(bare, one) for one in known):
-                    found[f"{name}: {' '.join(sentence.split())}"].append(printed)
-    return [f"{numbers} in {sentence}" for sentence, numbers in found.items()]
-
-
-def _values_of(entry: str) -> list[float | None]:
-    """Return the numbers that an entry of docs/numbers.yaml names: those of `table |
-    rows | column`, or None for any number if the entry only says what it is.
-    """
-    if " | " not in entry:
-        return [None]
-    file, rows, column = entry.split(" | ")
-    result = pd.read_csv(paths.ROOT / file).query(rows).eval(column)
-    return [abs(number) for number in np.atleast_1d(result)]
 
 
 def main() -> int:
     """Print what differs, and return the exit code: 1 if anything does."""
-    texts = {name: (paths.ROOT / name).read_text("utf-8") for name in DOCUMENTS}
-    found = unlike(texts)
+    found = [line for name in DOCUMENTS for line in unlike(name, text_of(name))]
     print("\n".join(found) or "every number is that of the stored results")
     return bool(found)
 
