@@ -22,10 +22,9 @@ import torch
 import yaml
 from safetensors.torch import load_file, save_file
 
-from lib import paths
 from lib.errors import Settings
 from lib.models.loading import load_without_weights
-from reproduction import evaluation
+from reproduction import evaluation, paths
 from reproduction.evaluation import scored_texts
 from reproduction.measurement.measurement_run import measure, settings_of
 from reproduction.profiles import Profile, load_profile
