@@ -8,7 +8,8 @@ import pytest
 from commands import copy_repository
 from hand_written import keep
 
-from lib import paths, progress
+from lib import progress
+from reproduction import paths
 from reproduction.__main__ import main
 from reproduction.measurement.networks import release_cached
 
@@ -129,7 +130,7 @@ def evaluate(tiny_llama, tmp_path, capsys):
     return run
 
 
-def test_evaluate_supports_shards_lengths_positions_and_samples_and_fixes_its_settings(
+def test_evaluate_supports_shards_lengths_positions_samples_and_other_settings(
     evaluate, tmp_path
 ):
     options = (
@@ -144,10 +145,14 @@ def test_evaluate_supports_shards_lengths_positions_and_samples_and_fixes_its_se
     second = keys(tmp_path / "completions-2-of-2.jsonl")
     assert len(first) == len(second) == len({*first, *second}) / 2 == 9
 
-    *_, mless, question, _ = evaluate(options)
+    printed = "\n".join(evaluate(options))
     assert keys(tmp_path / "completions.jsonl") == []
-    assert "mless:5" in mless
-    assert "question@end" in question
+    assert "mless:5" in printed
+    assert "question@end" in printed
     rows = json.loads(summary.read_text())
     assert [(row["n"], row["samples"]) for row in rows] == [(3, 2)] * 3
-    assert "max_new_tokens" in evaluate(f"{options} --max-new-tokens 5", code=2)[-1]
+    # Answers with another limit lie beside the others.
+    evaluate(f"{options} --max-new-tokens 5")
+    added = keys(tmp_path / "completions.jsonl")
+    assert len(added) == 18
+    assert not {*added} & {*first, *second}

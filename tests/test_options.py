@@ -46,17 +46,17 @@ evaluate | --batch-size 7 | accuracy.batch_size
 evaluate | --engine vllm | accuracy.engine
 evaluate | --workers 2 | accuracy.workers
 evaluate | --gpus-per-worker 2 | accuracy.gpus_per_worker
-likelihood | --model families-of-none.gguf | settings.models
+likelihood | --model families-of-none.gguf | likelihood.models
 likelihood | --out p | folder
 likelihood | --seed 1 | seed
 likelihood | --answers a | answers seed FILLER
-likelihood | --problems math500 | settings.problems
-likelihood | --limit 3 | settings.limit
-likelihood | --format plain | settings.format
-likelihood | --dtype bfloat16 | settings.dtype
-likelihood | --conditions none,gap | settings.conditions
-likelihood | --at-once none,mless | settings.at_once
-likelihood | --max-solution-tokens 7 | settings.max_solution_tokens
+likelihood | --problems math500 | likelihood.problems
+likelihood | --limit 3 | likelihood.limit
+likelihood | --format plain | likelihood.format
+likelihood | --dtype bfloat16 | likelihood.dtype
+likelihood | --conditions none,gap | likelihood.conditions
+likelihood | --at-once none,mless | likelihood.at_once
+likelihood | --max-solution-tokens 7 | likelihood.max_solution_tokens
 reproduce | --only 1,02 | notebooks
 reproduce | --fresh | fresh
 reproduce | --model org/m | name attention.models attention.panels accuracy.models LATER
@@ -78,7 +78,7 @@ SHORT = {
 RUNS = [
     (answer_run, "evaluate"),
     (scored_texts, "score_solutions"),
-    (scored_texts, "score_draws"),
+    (scored_texts, "score_drawn"),
     (run, "reproduce"),
 ]
 # Options without a row: one of every command, and one that changes all settings.

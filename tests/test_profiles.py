@@ -224,7 +224,7 @@ def test_the_readmes_example_profile_runs_a_users_model_on_a_users_problems(
     check(profile)
     (problem,) = load_problems(profile.attention.problems)
     assert (problem.id, problem.answer) == ("1", "7")
-    for section in (profile.attention, profile.accuracy, profile.likelihood):
+    for section in (profile.attention, profile.accuracy):
         assert section.models == [str(tiny_checkpoint)]
         assert section.problems == str(mine.with_name("mine.jsonl"))
     # The scored solution ends with the answer, as the reference solutions do.

@@ -85,8 +85,8 @@ RULES = r"""
 \^\{ ?(\w) ?\}  =>  ^\1
 \\(?:text(?:bf|rm|it|sf|tt|sc|sl|md|normal|up)?|[mh]box|emph) ?\{  =>  \\text{
 \\mathrm ?\{ ?(i|e) ?\}  =>  \1
-\\(?:mathrm|mathsf) ?\{(?= ?[A-Za-z])([^{}]*)\}  =>  \\text{\1}
 (?<=\d) ?\^ ?(\{ ?)?\\text\{ ?(st|nd|rd|th) ?\}(?(1) ?\})  =>  \\text{\2}
+\\(?:mathrm|mathsf) ?\{(?= ?[A-Za-z])([^{}]*)\}  =>  \\text{\1}
 ^ ?\\text\{ ?((?:[a-z] ?= ?)?(?:[][()\d., ;:/+-]|and|or|(?:is )?to|\\?%)+)\} ?$  =>  \1
 (?i:\\text\{ ?(?:positive |plus )?infinity ?\})  =>  \\infty<space>
 (?i:\\text\{ ?(?:negative|minus) infinity ?\})  =>  -\\infty<space>

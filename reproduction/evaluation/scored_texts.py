@@ -188,7 +188,7 @@ def score_draws(
     return scored_draws(answers, pd.DataFrame(rows, columns=DRAW_SCORE_FIELDS))
 
 
-def score_drawn(scoring: Likelihood, answers: Path, folder: Path) -> pd.DataFrame:
+def score_drawn(likelihood: Likelihood, answers: Path, folder: Path) -> pd.DataFrame:
     """Score the sampled answers of a run of `evaluate`, as `score_draws` does, with the
     settings that the run.json of its folder has.
 
@@ -200,13 +200,13 @@ def score_drawn(scoring: Likelihood, answers: Path, folder: Path) -> pd.DataFram
     drawing = Accuracy.model_validate({name: settings[name] for name in names})
     # The weights assume a mixture of these two conditions, so that answers under others
     # are left out.
-    shared = {"models": scoring.models, "problems": scoring.problems}
-    shared |= {"limit": scoring.limit, "conditions": list(SAMPLING_CONDITIONS)}
+    shared = {"models": likelihood.models, "problems": likelihood.problems}
+    shared |= {"limit": likelihood.limit, "conditions": list(SAMPLING_CONDITIONS)}
     drawing = Accuracy.model_validate(drawing.model_dump() | shared)
     _require_probabilities(drawing)
     wanted_of = answers_wanted(drawing, filler, seed)
     draws = found_rows(drawing, wanted_of, read_rows(answers, "completions"))
-    for spec in scoring.models:
+    for spec in likelihood.models:
         name = resolve(spec).name
         if not any(row["model"] == name for row in draws):
             raise InputError(
@@ -219,8 +219,8 @@ def score_drawn(scoring: Likelihood, answers: Path, folder: Path) -> pd.DataFram
             " run its command again first",
             file=sys.stderr,
         )
-    scoring = scoring.model_copy(update={"format": drawing.format})
-    return score_draws(scoring, drawing, filler, seed, draws, folder)
+    likelihood = likelihood.model_copy(update={"format": drawing.format})
+    return score_draws(likelihood, drawing, filler, seed, draws, folder)
 
 
 def _require_probabilities(drawing: Accuracy) -> None:

@@ -10,7 +10,7 @@ from lib.grading import STATUSES, Grade, grade, grade_many
 ANSWERS = r"""
 12 | 12.0 | 12. | 12\text{ units} | \mathbf{12} | $12$ | {12} | \text{12}
 12 | \left(12\right) | 2(6) | 3!+6
-12 | 12^{\text{th}} | 12^\text{th} | 12^{\mathrm{th}} ≠ 12^{t} | 13^{\text{th}}
+12 | 12^{\text{th}} | 12^\text{th} ≠ 12^{t} | 13^{\text{th}}
 12 ≠ 21 | 12.5 | -12 | 1 | 12, 13 | x | 12x | 12i | (12, 0) | 11.999999
 12 ≠ 12 \text{ or } 13 | 2(5)
 12 | \text{There are } 12 \text{ cats} | \pmb{12} | \text{The answer is } 12
