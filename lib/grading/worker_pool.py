@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from multiprocessing.context import SpawnContext, SpawnProcess
+from multiprocessing.util import Finalize
 from types import ModuleType
 
 from pebble import ProcessExpired, ProcessFuture, ProcessPool
@@ -102,9 +103,17 @@ def _workers() -> ProcessPool:
 
 @cache
 def _pool() -> ProcessPool:
-    return ProcessPool(
+    pool = ProcessPool(
         min(os.cpu_count() or 1, 8), initializer=_limit, context=_Workers()
     )
+    # A process that multiprocessing started waits at its end for the workers.
+    Finalize(pool, _end, (pool,), exitpriority=0)
+    return pool
+
+
+def _end(pool: ProcessPool) -> None:
+    pool.stop()
+    pool.join()
 
 
 # A forked child has the pool's memory but not its threads, so it needs a new pool.

@@ -1,5 +1,6 @@
 """Limits that only another process can enforce: time, memory, and a worker's crash."""
 
+import multiprocessing
 import os
 import resource
 import signal
@@ -94,6 +95,15 @@ def test_a_script_without_a_main_guard_runs_once(tmp_path):
     command = [sys.executable, str(script)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "True\n")
+
+
+def test_a_process_of_multiprocessing_ends_after_it_has_graded():
+    process = multiprocessing.get_context("spawn").Process(
+        target=grade, args=("2x", r"\boxed{x+x}")
+    )
+    process.start()
+    process.join(60)
+    assert process.exitcode == 0
 
 
 def test_one_line_says_that_no_grading_worker_starts(monkeypatch, refused):
