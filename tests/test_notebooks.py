@@ -200,7 +200,7 @@ def test_every_notebook_runs_on_five_problems_of_a_users_model(copy, tiny_llama)
 
 def test_notebook_00_runs_without_a_person(copy, tiny_llama):
     tried = {"problem": "What is $2 + 2$?", "filler": " ", "length": 12}
-    tried |= {"model": str(tiny_llama), "position": "end"}
+    tried |= {"model": str(tiny_llama), "position": "end", "format": "authors"}
     run = run_in_one_kernel(copy, [paths.NOTEBOOKS / "00_try_it.ipynb"], **tried)
     outputs = [output for cell in run.cells for output in cell.outputs]
     pictures = [output for output in outputs if "image/png" in output.data]

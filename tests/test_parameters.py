@@ -34,6 +34,7 @@ OF_A_PROMPT = [
     ),
     ({"length": 0}, "parameters: length: must be greater than 0, not 0"),
     ({"position": "middle"}, "parameters: position: must be 'before', 'between'"),
+    ({"format": "author"}, "parameters: format: must be 'plain', 'chat'"),
 ]
 STEMS = [path.stem for path in paths.notebooks()]
 MISTAKES = [(stem, *mistake) for stem in STEMS for mistake in OF_A_PROFILE]
@@ -85,7 +86,7 @@ def test_the_check_runs_in_a_notebook_that_was_exported_to_plain_python(stem):
 @pytest.mark.parametrize("stem", [TRY_IT, *STEMS])
 def test_papermill_lists_each_parameter_with_its_type(stem):
     listed = papermill.inspect_notebook(paths.NOTEBOOKS / f"{stem}.ipynb")
-    assert len(listed) == (5 if stem == TRY_IT else 4)
+    assert len(listed) == (6 if stem == TRY_IT else 4)
     assert {parameter["inferred_type_name"] for parameter in listed.values()} == {
         "str",
         "int",

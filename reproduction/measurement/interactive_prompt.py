@@ -22,7 +22,7 @@ from lib.generation.engine_interface import Request, Sampling, engine_class
 from lib.models.loading import Loaded
 from lib.progress import accepts_input
 from lib.prompts.building import build_prompt
-from lib.prompts.conditions import POSITIONS, Filler
+from lib.prompts.conditions import FORMATS, POSITIONS, Filler
 from reproduction.figures.saved_figures import bytes_of
 from reproduction.figures.single_prompt_figure import close_up, coloured
 from reproduction.measurement.single_prompt import PromptChanges, changes_in_prompt
@@ -31,6 +31,7 @@ DRAWN_LAYERS = 3
 MAX_FILLER_TOKENS = 220  # at the end of the slider, unless it starts with more
 PICTURE_WIDTH = 900  # pixels on the page
 MAX_ANSWER_TOKENS = 120
+IN_A_CHAT = {"plain": "chat", "authors": "authors-chat"}
 BELOW = "heads of layer 1 below 1"
 
 
@@ -40,17 +41,18 @@ def show_prompt(
     filler: str,
     length: int = 55,
     position: str = "between",
+    format: str = "plain",
 ) -> None:
     """Show the picture of a prompt, below input fields and sliders if the cell accepts
     input.
 
-    length: of the filler, in tokens. position: one of POSITIONS. Typed text is drawn
-    when its field loses the focus. Raises InputError for a prompt that cannot be drawn;
+    length: of the filler, in tokens. position: one of POSITIONS. format: one of
+    FORMATS. Typed text is drawn when its field loses the focus. Raises InputError for a prompt that cannot be drawn;
     below fields, its message is shown instead of the picture.
     """
     validated(Filler, {"length": length, "position": position}, "filler")
     if not accepts_input():
-        display(*draw_prompt(loaded, problem, filler, length, position))
+        display(*draw_prompt(loaded, problem, filler, length, position, format))
         return
 
     def draw(**typed: Any) -> None:
@@ -62,6 +64,7 @@ def show_prompt(
         filler=ipywidgets.Textarea(filler, continuous_update=False),
         length=ipywidgets.IntSlider(length, 1, max(length, MAX_FILLER_TOKENS)),
         position=ipywidgets.Dropdown(options=POSITIONS, value=position),
+        format=ipywidgets.Dropdown(options=FORMATS, value=format),
         layer=ipywidgets.IntSlider(1, 1, len(_layers(loaded))),
         head=ipywidgets.IntSlider(1, 1, loaded.heads),
     )
@@ -73,13 +76,14 @@ def draw_prompt(
     filler: str,
     length: int,
     position: str,
+    format: str = "plain",
     layer: int = 1,
     head: int = 1,
 ) -> tuple[HTML, Image]:
     """Return a prompt coloured by the attention that its tokens receive in a head, and
     a picture of this attention as a curve, with λ of every head.
     """
-    changes = _measured(loaded, problem, filler, length, position)
+    changes = _measured(loaded, problem, filler, length, position, format)
     before = changes.before[layer - 1, head - 1]
     after = changes.after[layer - 1, head - 1]
     inserted = changes.prompt.spans["inserted"]
@@ -99,6 +103,7 @@ def compare_fillers(
     fillers: Sequence[str],
     length: int = 55,
     position: str = "between",
+    format: str = "plain",
 ) -> pd.DataFrame:
     """Return the mean λ over the heads of each of the first layers, a row per filler.
 
@@ -110,12 +115,12 @@ def compare_fillers(
     for filler in fillers:
         row: dict[str, object] = {"filler": repr(filler)} | dict.fromkeys(layers)
         try:
-            ratios = _measured(loaded, problem, filler, length, position).ratios
+            changes = _measured(loaded, problem, filler, length, position, format)
         except InputError as error:
             rows.append(row | {BELOW: str(error)})
             continue
-        row |= dict(zip(layers, ratios.mean(1), strict=True))
-        below = (ratios[0] < 1).sum()
+        row |= dict(zip(layers, changes.ratios.mean(1), strict=True))
+        below = (changes.ratios[0] < 1).sum()
         rows.append(row | {BELOW: f"{below} of {loaded.heads}"})
     return pd.DataFrame(rows)
 
@@ -126,13 +131,15 @@ def write(
     filler: str,
     length: int = 55,
     position: str = "between",
+    format: str = "plain",
     max_new_tokens: int = MAX_ANSWER_TOKENS,
 ) -> pd.DataFrame:
-    """Return the model's answers without the filler and with it, one row each: in a
-    chat prompt if the model has a template for one.
+    """Return the model's answers without the filler and with it, one row each: in the
+    chat that has this format, if the model has a template for one.
     """
     tokenizer = loaded.tokenizer
-    format = "chat" if tokenizer.chat_template else "plain"
+    if tokenizer.chat_template:
+        format = IN_A_CHAT.get(format, format)
     inserted = _filler(filler, length, position)
     requests = []
     for condition in ("none", "mless"):
@@ -152,11 +159,11 @@ def write(
 
 
 def _measured(
-    loaded: Loaded, problem: str, text: str, length: int, position: str
+    loaded: Loaded, problem: str, text: str, length: int, position: str, format: str
 ) -> PromptChanges:
     """Return the received attention without and with a filler in the drawn layers."""
     filler = _filler(text, length, position)
-    return changes_in_prompt(loaded, problem, filler, _layers(loaded))
+    return changes_in_prompt(loaded, problem, filler, _layers(loaded), format)
 
 
 def _layers(loaded: Loaded) -> range:

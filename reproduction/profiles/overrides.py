@@ -23,7 +23,7 @@ from pydantic import (
 from lib.errors import InputError, Settings, unknown, validated
 from lib.files.row_store import settings_key
 from lib.models.sources import Dtype, resolve, source_with_config
-from lib.prompts.conditions import Position, parse_condition
+from lib.prompts.conditions import Format, Position, parse_condition
 from lib.prompts.problems import is_within
 from reproduction.profiles.profile import Profile, load_profile, profile_names
 from reproduction.profiles.sections import (
@@ -72,6 +72,7 @@ class PromptParameters(Settings):
     filler: str
     length: PositiveInt
     position: Position
+    format: Format
 
     @field_validator("model", "problem", "filler", mode="before")
     @classmethod

@@ -3,6 +3,7 @@ can type, and one line for a mistake.
 """
 
 import inspect
+import re
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -63,7 +64,7 @@ def test_a_filler_that_cannot_be_inserted_has_a_row_with_the_reason(loaded):
 @pytest.mark.parametrize("filler", ["/", "\n", "$x_1$", "中文"])
 def test_any_text_can_be_drawn_as_filler(loaded, filler):
     prompt, picture = interactive_prompt.draw_prompt(
-        loaded, PROBLEM, filler, 8, "between", 3, 2
+        loaded, PROBLEM, filler, 8, "between", "plain", 3, 2
     )
     assert prompt.data.count("underline") == 8
     assert isinstance(picture, Image)
@@ -85,7 +86,7 @@ def shown(monkeypatch):
 def test_curves_show_the_chosen_head_without_and_with_the_filler(loaded, monkeypatch):
     drawing = Mock(wraps=interactive_prompt.close_up)
     monkeypatch.setattr(interactive_prompt, "close_up", drawing)
-    interactive_prompt.draw_prompt(loaded, PROBLEM, "/", 8, "between", 3, 2)
+    interactive_prompt.draw_prompt(loaded, PROBLEM, "/", 8, "between", "plain", 3, 2)
     curves, inserted, _, chosen = drawing.call_args.args
     before, after = curves.values()
     filler = Filler(mless="/", length=8)
@@ -106,6 +107,7 @@ def test_controls_redraw_what_is_typed(loaded, shown):
     typed = {name: control.value for name, control in controls.items()}
     pictures = []
     others = {"filler": "he", "length": 12, "position": "end", "layer": 2, "head": 2}
+    others |= {"format": "authors"}
     for name, value in others.items():
         typed[name] = value
         draw(**typed)
@@ -139,6 +141,22 @@ def test_a_prompt_that_cannot_be_drawn_is_refused_in_one_line(
 ):
     arguments = {"problem": PROBLEM, "filler": "/"} | given
     assert message in refused(interactive_prompt.show_prompt, loaded, **arguments)
+
+
+def test_the_format_of_the_authors_is_drawn_and_answered(loaded):
+    prompt, _ = interactive_prompt.draw_prompt(
+        loaded, PROBLEM, "/", 8, "between", "authors"
+    )
+    assert "{{}}" in re.sub("<[^>]*>", "", prompt.data)
+    plain, authors = (
+        interactive_prompt.compare_fillers(loaded, PROBLEM, ["/"], format=format)
+        for format in ("plain", "authors")
+    )
+    assert plain["layer 1"][0] != authors["layer 1"][0]
+    answers = interactive_prompt.write(
+        loaded, PROBLEM, "/", 8, format="authors", max_new_tokens=4
+    )
+    assert "authors-chat" in answers.prompt[0]
 
 
 def test_the_model_answers_with_and_without_a_filler_and_attends_as_before(loaded):
