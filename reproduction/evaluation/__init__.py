@@ -36,6 +36,6 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "profile_parts": ["answers", "draws", "scores"],
+        "profile_parts": ["answers", "draws", "scores", "stored_scores"],
     },
 )

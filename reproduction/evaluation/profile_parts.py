@@ -197,6 +197,19 @@ def scores(profile: Profile, part: str = "likelihood") -> pd.DataFrame:
     return LikelihoodPart(profile, part).complete()
 
 
+def stored_scores(profile: Profile, format: str) -> pd.DataFrame:
+    """Return the stored log-likelihoods of the section likelihood in another format of
+    the prompt, as `scores`, of the models that have the format. None is computed.
+
+    Raises InputError if the profile lacks the section.
+    """
+    section = profile.require("likelihood").model_copy(update={"format": format})
+    in_format = profile.model_copy(update={"likelihood": section})
+    rows = LikelihoodPart(in_format, "likelihood").rows()
+    # A model without a chat template reads another format instead.
+    return solution_table([row for row in rows if row["format"] == format], section)
+
+
 def draws(profile: Profile) -> pd.DataFrame | None:
     """Return the sampled answers with their log-likelihood under each condition
     (`reproduction.evaluation.weighted_pass_rates.scored_draws`). What is not stored is

@@ -47,16 +47,17 @@ def show_prompt(
     input.
 
     length: of the filler, in tokens. position: one of POSITIONS. format: one of
-    FORMATS. Typed text is drawn when its field loses the focus. Raises InputError for a prompt that cannot be drawn;
-    below fields, its message is shown instead of the picture.
+    FORMATS. Typed text is drawn when its field loses the focus. Raises InputError for a
+    prompt that cannot be drawn; below fields, its message is shown instead of the
+    picture.
     """
     validated(Filler, {"length": length, "position": position}, "filler")
     if not accepts_input():
         display(*draw_prompt(loaded, problem, filler, length, position, format))
         return
 
-    def draw(**typed: Any) -> None:
-        display(*draw_prompt(loaded, **typed))
+    def draw(layer: int, head: int, **typed: Any) -> None:
+        display(*draw_prompt(loaded, **typed, drawn=(layer, head)))
 
     ipywidgets.interact(
         draw,
@@ -77,12 +78,14 @@ def draw_prompt(
     length: int,
     position: str,
     format: str = "plain",
-    layer: int = 1,
-    head: int = 1,
+    drawn: tuple[int, int] = (1, 1),
 ) -> tuple[HTML, Image]:
     """Return a prompt coloured by the attention that its tokens receive in a head, and
     a picture of this attention as a curve, with λ of every head.
+
+    drawn: the layer and the head.
     """
+    layer, head = drawn
     changes = _measured(loaded, problem, filler, length, position, format)
     before = changes.before[layer - 1, head - 1]
     after = changes.after[layer - 1, head - 1]
@@ -91,7 +94,7 @@ def draw_prompt(
     prompt = coloured(changes.prompt.texts, inserted, shades)
 
     curves = {"without the filler": before, "with the filler": after}
-    figure = close_up(curves, inserted, changes.ratios, (layer, head))
+    figure = close_up(curves, inserted, changes.ratios, drawn)
     picture = Image(bytes_of(figure, "png"), width=PICTURE_WIDTH)
     plt.close(figure)
     return prompt, picture

@@ -55,6 +55,17 @@ def test_missing_answers_and_scores_are_computed_with_the_profiles_settings(
     ]
 
 
+def test_scores_in_another_format_are_those_of_models_that_have_it():
+    authors = load_profile("authors")
+    in_a_chat = evaluation.stored_scores(authors, "authors-chat")
+    # Without a chat template, gemma-3-270m would read the format authors instead.
+    assert set(in_a_chat.model) == {"Qwen2.5-Coder-0.5B-Instruct"}
+    pair = ["model", "condition", "problem_id"]
+    both = in_a_chat.merge(evaluation.scores(authors), on=pair)
+    assert len(both) == len(in_a_chat) == 5 * 71
+    assert (both.nats_x != both.nats_y).all()
+
+
 def changed(profile, path, value):
     """Return a profile with another value of a field, which is named by a dotted
     path.

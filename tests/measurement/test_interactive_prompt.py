@@ -64,7 +64,7 @@ def test_a_filler_that_cannot_be_inserted_has_a_row_with_the_reason(loaded):
 @pytest.mark.parametrize("filler", ["/", "\n", "$x_1$", "中文"])
 def test_any_text_can_be_drawn_as_filler(loaded, filler):
     prompt, picture = interactive_prompt.draw_prompt(
-        loaded, PROBLEM, filler, 8, "between", "plain", 3, 2
+        loaded, PROBLEM, filler, 8, "between", "plain", (3, 2)
     )
     assert prompt.data.count("underline") == 8
     assert isinstance(picture, Image)
@@ -86,7 +86,7 @@ def shown(monkeypatch):
 def test_curves_show_the_chosen_head_without_and_with_the_filler(loaded, monkeypatch):
     drawing = Mock(wraps=interactive_prompt.close_up)
     monkeypatch.setattr(interactive_prompt, "close_up", drawing)
-    interactive_prompt.draw_prompt(loaded, PROBLEM, "/", 8, "between", "plain", 3, 2)
+    interactive_prompt.draw_prompt(loaded, PROBLEM, "/", 8, "between", "plain", (3, 2))
     curves, inserted, _, chosen = drawing.call_args.args
     before, after = curves.values()
     filler = Filler(mless="/", length=8)
