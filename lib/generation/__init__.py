@@ -15,7 +15,17 @@ refuses settings of ARM that it cannot run, and its `_stream` generates.
     transformers_engine  continuous batching of a transformers model, on any device,
                          with ARM
     key_value_caches     the caches of continuous batching, and `prefill`
-    log_likelihood       `log_likelihood`, of one text after a prompt
+    scoring              `log_likelihood`, of one text after a prompt
     vllm_engine          the same interface to vLLM, without ARM
     workers              either engine in many processes, on this machine or a cluster
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "engine_interface": ["Request", "Sampling", "engine_class"],
+        "scoring": ["log_likelihood"],
+    },
+)

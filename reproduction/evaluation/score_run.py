@@ -28,7 +28,7 @@ from lib.errors import InputError
 from lib.files.row_store import open_store
 from lib.generation.engine_interface import processor_name
 from lib.generation.key_value_caches import prefill, raise_if_nan
-from lib.generation.log_likelihood import hiding_inserted
+from lib.generation.scoring import hiding_inserted
 from lib.models.loading import Loaded, load_without_weights, with_weights
 from lib.prompts.batches import in_batches
 from lib.prompts.building import Prompt, prompt_of
