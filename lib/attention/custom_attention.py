@@ -150,7 +150,7 @@ def hiding(
     later tokens do not attend to them. silent: layers in which they are attended to,
     which enlarges the softmax's denominator, but with values of zero. visible: the part
     of each span that is not changed; None: no part. Raises InputError for a layer that
-    the model lacks, or that has no attention.
+    the model lacks.
     """
     view = hidden_tokens(model, spans, hidden, silent, visible)
     with attending(model.get_decoder(), view=view):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from transformers import PreTrainedModel
 
-from lib.attention.model_properties import device_of, require_attention
+from lib.attention.model_properties import device_of
 from lib.errors import InputError
 
 
@@ -60,7 +60,7 @@ def hidden_tokens(
     """Return the tokens that `lib.attention.custom_attention.hiding` hides, given its
     arguments.
 
-    Raises InputError for a layer that the model lacks, or that has no attention.
+    Raises InputError for a layer that the model lacks.
     """
     last = model.get_decoder().config.num_hidden_layers
     missing = {layer for layer in (*hidden, *silent) if not 1 <= layer <= last}
@@ -69,7 +69,6 @@ def hidden_tokens(
             f"hiding in layers {sorted(missing)} was requested; the model has layers 1"
             f" to {last}"
         )
-    require_attention(model, (*hidden, *silent))
     visible = visible or [slice(0, 0)] * len(spans)
     ends = [
         [[span.start for span in of_rows], [span.stop for span in of_rows]]
