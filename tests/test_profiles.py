@@ -70,7 +70,7 @@ accuracy.sampling: samples is 8 at temperature 0, where every sample is the same
 likelihood.models: demo is given twice
 
 accuracy | {levels: []}
-accuracy.levels: must not be empty, not []
+accuracy.levels: must have at least 1 item
 
 | {likelihood: {models: [org/m@a, org/m@b]}}
 org/m@a and org/m@b are both called m in results: use a separate profile for each

@@ -98,7 +98,7 @@ LEVEL = "level: must be "
 @pytest.mark.parametrize(
     "row, complaint",
     [
-        ("[1, 2]", "must be fields with values"),
+        ("[1, 2]", "must be a valid dictionary"),
         ({"answer": "1"}, "problem: missing field"),
         (BARE | {"answer": "  "}, 'answer: must not be empty, not "  "'),
         (BARE | {"answer": float("nan")}, "answer: must not be empty, not NaN"),
