@@ -27,9 +27,10 @@ from lib.prompts.conditions import (
     WORKED_EXAMPLE,
     Condition,
     Filler,
+    is_chat,
+    without_chat,
 )
 from lib.prompts.problems import Listed, listed_problems, sampling_order
-from lib.prompts.rendering import is_chat, without_chat
 from reproduction.profiles import Accuracy, Likelihood
 from reproduction.profiles.sections import Section
 

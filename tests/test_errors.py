@@ -27,8 +27,8 @@ class Outer(Settings):
         ),
         (
             {"name": "a\ud800"},
-            "name: must be a valid string, unable to parse raw data as a unicode string,"
-            " not 'a\\ud800'",
+            "name: must be a valid string, unable to parse raw data as a unicode"
+            " string, not 'a\\ud800'",
         ),
     ],
 )

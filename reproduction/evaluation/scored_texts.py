@@ -22,9 +22,9 @@ from lib.errors import InputError
 from lib.files.row_store import read_settings
 from lib.models.loading import Loaded
 from lib.models.sources import resolve
-from lib.prompts.conditions import Condition, Filler
+from lib.prompts.conditions import Condition, Filler, is_chat
+from lib.prompts.insertions import require_no_special_token
 from lib.prompts.problems import Problem, load_problems, solved_problems
-from lib.prompts.rendering import is_chat, require_no_special_token
 from reproduction.evaluation.rows import (
     DRAW_SCORE_FIELDS,
     SUMMARY,

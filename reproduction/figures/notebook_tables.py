@@ -15,9 +15,9 @@ import pandas as pd
 from IPython.display import Markdown, display
 
 from lib.models.sources import resolve
+from lib.prompts.conditions import is_chat
 from lib.prompts.problems import describe
-from lib.prompts.rendering import is_chat
-from lib.statistics.rounding import decimals_of, format_interval
+from lib.statistics.intervals import decimals_of, format_interval
 
 # By how much numbers may differ in tables that look the same: parts of the number, of
 # the width of its interval, and of the largest number in a column without intervals.
