@@ -93,6 +93,11 @@ def row_key(under: str, problem: Listed, **own: object) -> str:
     return settings_key(under=under, id=problem.id, question=problem.question, **own)
 
 
+def seed_of(key: str) -> int:
+    """Return the seed of the random draws for a row, which derives from its key."""
+    return int(key, 16) % 2**63
+
+
 def row_model(spec: str, section: Section, dtype: str) -> RowModel:
     """Return a model in a dtype, with its revision and the format of its prompts.
 

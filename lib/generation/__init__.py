@@ -14,7 +14,7 @@ refuses settings of ARM that it cannot run, and its `_stream` generates.
     transformers_engine  continuous batching of a transformers model, on any device,
                          with ARM
     key_value_caches     the caches of continuous batching, and `prefill`
-    scoring              `log_likelihood`, of one text after a prompt
+    scoring              `log_likelihood` of a text after a prompt, and of a batch
     vllm_engine          the same interface to vLLM, without ARM
     workers              either engine in many processes, on this machine or a cluster
 """
