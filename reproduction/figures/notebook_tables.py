@@ -176,16 +176,16 @@ def rounded(table, columns=None, digits=2):
     return shown.set_index(first.where(first != first.shift(), ""))
 
 
-def side_by_side(table, value, rows, by="model"):
+def side_by_side(table, value, rows):
     """Return the estimates of a column with their intervals as texts, in a row for each
-    value of the columns `rows` and a column for each value of the column `by`.
+    value of the columns `rows` and a column for each model.
 
     The two columns after `value` are the bounds.
     """
     column = table.columns.get_loc(value)
     estimates = table.iloc[:, column : column + 3].itertuples(index=False)
     texts = table.assign(text=interval_texts(list(estimates)))
-    wide = texts.pivot_table("text", rows, by, aggfunc="first", sort=False)
+    wide = texts.pivot_table("text", rows, "model", aggfunc="first", sort=False)
     return wide.reset_index()
 
 
