@@ -40,15 +40,21 @@ class PromptChanges(NamedTuple):
 
 
 def changes_in_prompt(
-    loaded: Loaded, problem: str, filler: Filler, layers: Sequence[int]
+    loaded: Loaded,
+    problem: str,
+    filler: Filler,
+    layers: Sequence[int],
+    format: str = "plain",
 ) -> PromptChanges:
-    """Return the received attention in the plain prompt of a problem without and with a
+    """Return the received attention in the prompt of a problem without and with a
     filler.
 
     layers: counted from 1. Raises InputError if the prompt cannot be built.
     """
-    plain = build_prompt(loaded.tokenizer, problem, "none")
-    prompt = build_prompt(loaded.tokenizer, problem, "mless", filler=filler)
+    plain = build_prompt(loaded.tokenizer, problem, "none", format=format)
+    prompt = build_prompt(
+        loaded.tokenizer, problem, "mless", format=format, filler=filler
+    )
     after = received_by(loaded, prompt, layers)
     before = np.full_like(after, np.nan)
     without = received_by(loaded, plain, layers)
