@@ -19,12 +19,13 @@ from measuring import in_turns, keep
 from transformers import AutoModelForCausalLM
 
 from lib.generation.key_value_caches import logits_at
+from lib.generation.scoring import log_likelihoods
 from lib.models.loading import Loaded, load
 from lib.prompts.batches import pad
 from lib.prompts.building import build_prompt
 from lib.prompts.conditions import parse_condition
 from lib.prompts.problems import Problem, load_problems
-from reproduction.evaluation.score_run import TextToScore, log_likelihoods
+from reproduction.evaluation.score_run import TextToScore
 
 PROBLEMS = 16
 REPEATS = 5
@@ -36,17 +37,23 @@ def scored(loaded: Loaded, problem: Problem, name: str) -> TextToScore:
     condition = parse_condition(name)
     ids = loaded.tokenizer(problem.problem, add_special_tokens=False)["input_ids"]
     prompt = build_prompt(loaded.tokenizer, problem.problem, condition)
-    return TextToScore(problem, condition, prompt, "solution", [], ids)
+    return TextToScore(
+        problem=problem,
+        condition=condition,
+        prompt=prompt,
+        target="solution",
+        text=ids,
+    )
 
 
 @torch.inference_mode()
-def plain(model, batch: dict[str, TextToScore]) -> torch.Tensor:
+def plain(model, batch: list[TextToScore]) -> torch.Tensor:
     """Return log p of each scored token (N, 1), from one forward pass over padded
     rows.
     """
-    ids, lengths = pad([torch.tensor(text.ids) for text in batch.values()])
+    ids, lengths = pad([torch.tensor(text.ids) for text in batch])
     scored_at = []
-    for row, text in enumerate(batch.values()):
+    for row, text in enumerate(batch):
         end = int(lengths[row]) - 1
         scored_at += [(row, position) for position in range(end - len(text.text), end)]
     row, position = torch.tensor(scored_at).T
@@ -65,9 +72,10 @@ def main() -> None:
     twin.load_state_dict(loaded.model.state_dict(), assign=True)
     rows = []
     for name in CONDITIONS:
-        batch = {problem.id: scored(loaded, problem, name) for problem in problems}
+        batch = [scored(loaded, problem, name) for problem in problems]
+        condition = batch[0].condition
         ways = {
-            "scored": functools.partial(log_likelihoods, loaded, batch),
+            "scored": functools.partial(log_likelihoods, loaded, batch, condition),
             "plain": functools.partial(plain, twin.eval(), batch),
         }
         times = in_turns(ways, REPEATS, time.process_time)

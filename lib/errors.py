@@ -13,24 +13,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 SMALLEST = 1e-9
 LARGEST = 10**15
 
-# Messages for pydantic's errors, by the error's type or the first word of its type. For
-# other types, pydantic's message is used.
-REASONS = {
-    "string_too_short": "must not be empty",
-    "string_pattern_mismatch": (
-        "must begin with a letter, a digit or _, and have only these, . and -, at most"
-        " 80"
-    ),
-    "too": "must not be empty",
-    "string": "must be a text",
-    "int": "must be a whole number",
-    "float": "must be a number",
-    "bool": "must be true or false",
-    "list": "must be a list",
-    "dict": "must be fields with values",
-    "model": "must be fields with values",
-}
-
 
 class InputError(ValueError):
     """Raised for input of a user that cannot be used.
@@ -147,7 +129,6 @@ def _reason(details: Mapping[str, Any], fields: Collection[str]) -> str:
     elif kind == "value_error":
         reason = str(details["ctx"]["error"])
     else:
-        reworded = re.sub(r"^\w+ should ", "must ", details["msg"])
-        reason = REASONS.get(kind) or REASONS.get(kind.split("_")[0]) or reworded
+        reason = re.sub(r"^\w+ should ", "must ", details["msg"])
         reason = f"{reason}, not {reprlib.repr(details['input'])}"
     return f"{field}: {reason}" if field else reason

@@ -149,8 +149,7 @@ def grade(options: GradeOptions) -> None:
     from lib.grading.answer_file import read_pairs
     from lib.grading.extraction import STATUSES
     from lib.grading.worker_pool import grade_many
-    from lib.statistics.intervals import POINTS, interval
-    from lib.statistics.rounding import format_interval
+    from lib.statistics.intervals import POINTS, format_interval, interval
 
     grades = grade_many(read_pairs(options.file, options.answer, options.response))
     for graded in grades:

@@ -27,9 +27,10 @@ from lib.prompts.conditions import (
     WORKED_EXAMPLE,
     Condition,
     Filler,
+    is_chat,
+    without_chat,
 )
 from lib.prompts.problems import Listed, listed_problems, sampling_order
-from lib.prompts.rendering import is_chat, without_chat
 from reproduction.profiles import Accuracy, Likelihood
 from reproduction.profiles.sections import Section
 
@@ -90,6 +91,11 @@ def row_key(under: str, problem: Listed, **own: object) -> str:
     rows of the problem under the condition.
     """
     return settings_key(under=under, id=problem.id, question=problem.question, **own)
+
+
+def seed_of(key: str) -> int:
+    """Return the seed of the random draws for a row, which derives from its key."""
+    return int(key, 16) % 2**63
 
 
 def row_model(spec: str, section: Section, dtype: str) -> RowModel:

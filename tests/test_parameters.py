@@ -19,7 +19,7 @@ OF_A_PROFILE = [
         " model, limit, name",
     ),
     ({"limit": 0}, "parameters: limit: must be greater than 0, not 0"),
-    ({"limit": "all"}, "parameters: limit: must be a whole number, not 'all'"),
+    ({"limit": "all"}, "parameters: limit: must be a valid integer"),
     ({"profile": "dmo"}, "unknown profile 'dmo' (did you mean demo?): choose from"),
     ({"model": "dem"}, "unknown model 'dem' (did you mean demo?): give demo"),
     ({"limit": 5, "name": "demo"}, "name 'demo' is a profile of data/profiles"),
@@ -27,7 +27,7 @@ OF_A_PROFILE = [
 OF_A_PROMPT = [
     ({"fller": "!"}, "unknown parameter 'fller' (did you mean filler?): choose from"),
     ({"model": "dem"}, "unknown model 'dem' (did you mean demo?): give demo"),
-    ({"problem": " "}, "parameters: problem: must not be empty"),
+    ({"problem": " "}, "parameters: problem: must have at least 1 character"),
     (
         {"filler": 0},
         "parameters: filler: must be a text, not 0: pass it with papermill's -r",

@@ -12,13 +12,13 @@ from scipy import stats
 
 from lib.statistics.intervals import (
     ClusteredMean,
+    format_interval,
     holm,
     interval,
     ratio_of_means,
     smallest_level,
 )
 from lib.statistics.proportions import clopper_pearson, mcnemar_exact, tango_interval
-from lib.statistics.rounding import format_interval
 from reproduction.claims.decision_rule import decide, p_value
 
 

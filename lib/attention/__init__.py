@@ -5,11 +5,10 @@ head of a model of transformers.
                        activates, and in which `hiding` hides tokens in some layers
     query_blocks       attention scores in blocks of queries, and their softmax; steps
                        of generation, with one query per row
-    hidden_tokens      the inserted tokens that it hides from later ones
     received           the attention that each token receives, without a T x T array:
                        `observe`
     equivalence_check  the check on ten tokens that this attention equals the model's
-    model_properties   a model's device, and its layers without attention
+    model_properties   a model's device, and its longest context
 
 Models that do not use transformers' attention interface, or have other kinds of
 attention, are refused when they are loaded (see `equivalence_check`).

@@ -1,6 +1,5 @@
-"""Find out on which device a model computes, and which of its layers have attention."""
+"""Find out on which device a model computes, and how long its context is."""
 
-from collections.abc import Iterable
 from typing import cast
 
 import torch
@@ -8,29 +7,9 @@ from transformers import PreTrainedConfig, PreTrainedModel
 
 from lib.errors import InputError
 
-# transformers' names for layers that mix tokens by a state or a convolution instead of
-# attention, as in Qwen3-Next, Qwen3.5 and LFM2.
-LAYERS_WITHOUT_ATTENTION = ("linear_attention", "conv")
 # transformers' names for positions that change with the longest row of a batch, if it
 # exceeds the original context.
 EXTENDING = ("longrope", "dynamic")
-
-
-def layers_without_attention(model: PreTrainedModel) -> list[int]:
-    """Return the layers, counted from 1, whose type is in LAYERS_WITHOUT_ATTENTION."""
-    types = getattr(model.get_decoder().config, "layer_types", None) or []
-    return [
-        layer for layer, kind in enumerate(types, 1) if kind in LAYERS_WITHOUT_ATTENTION
-    ]
-
-
-def require_attention(model: PreTrainedModel, layers: Iterable[int]) -> None:
-    """Raise InputError for layers (from 1) without attention that could be measured."""
-    if missing := sorted(set(layers_without_attention(model)).intersection(layers)):
-        raise InputError(
-            f"layers {missing} of this {model.config.model_type} model have no softmax"
-            " attention: use the model only for answers and log-likelihoods"
-        )
 
 
 def longest_context(config: PreTrainedConfig) -> int | None:

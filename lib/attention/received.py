@@ -13,12 +13,7 @@ import torch
 from transformers import PreTrainedModel
 
 from lib.attention.custom_attention import Recording, attending
-from lib.attention.model_properties import (
-    device_of,
-    longest_context,
-    on_device,
-    require_attention,
-)
+from lib.attention.model_properties import device_of, longest_context, on_device
 from lib.errors import InputError
 
 
@@ -196,7 +191,6 @@ def _queries(
         )
     if len(set(layers)) < len(layers):
         raise InputError(f"layers {list(layers)} were requested: give each only once")
-    require_attention(decoder, layers)
     if input_ids.numel() == 0:
         raise InputError("the batch is empty, so no attention can be measured")
     context = longest_context(decoder.config)

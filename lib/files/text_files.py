@@ -6,7 +6,6 @@ import contextlib
 import gzip
 import json
 import os
-import re
 import zlib
 from collections.abc import Iterator
 from decimal import Decimal
@@ -27,8 +26,13 @@ def read_text(path: str | Path) -> str:
     that cannot be read or is not UTF-8.
     """
     path = Path(os.path.expanduser(path))
+    return _text_of(read_bytes(path), path)
+
+
+def _text_of(content: bytes, path: Path) -> str:
+    """Return bytes as text; raise InputError if they are not UTF-8."""
     try:
-        return read_bytes(path).decode("utf-8-sig")
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(
             f"{relative_path(path)} is not UTF-8 text (byte {error.start}): save it as"
@@ -59,30 +63,16 @@ def read_yaml(path: Path) -> Any:
         return yaml.load(text, Loader=_Loader)
     except (ValueError, RecursionError, yaml.YAMLError) as error:
         mark = getattr(error, "problem_mark", None)
-        problem = getattr(error, "problem", None)
-        if mark:
-            is_tab = "'\\t'" in str(problem)
-            problem = "a tab: indent with spaces" if is_tab else problem
-            reason = f"line {mark.line + 1}: {problem}"
-        else:
-            reason = " ".join(str(problem or error).split())
-        raise InputError(f"{relative_path(path)}: {reason}") from error
+        problem = getattr(error, "problem", None) or error
+        line = f"line {mark.line + 1}: " if mark else ""
+        reason = " ".join(str(problem).split())
+        raise InputError(f"{relative_path(path)}: {line}{reason}") from error
 
 
 class _Loader(yaml.SafeLoader):
     """A loader that refuses duplicate keys, of which PyYAML would silently use the last
-    one, and numbers that YAML 1.1 does not read as decimal: 020 is 16, and 1:30 is 90.
+    one.
     """
-
-    def construct_scalar(self, node):
-        is_number = node.tag in ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
-        if is_number and re.match(r"[-+]?0_*\d|.*:", node.value):
-            problem = (
-                f"{node.value} is no decimal number: write it without a first 0 and"
-                " colons, or as a text in quotes"
-            )
-            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
-        return super().construct_scalar(node)
 
     def construct_mapping(self, node, deep=False):
         seen = set()
@@ -100,19 +90,21 @@ def json_lines(path: str | Path) -> Iterator[tuple[int, Any]]:
     """Yield (line number, value) for each line of a JSONL file that is not blank; raise
     InputError for a line that is not valid JSON.
     """
+    return values_of_lines(read_text(path), path)
+
+
+def values_of_lines(text: str, path: str | Path) -> Iterator[tuple[int, Any]]:
+    """Yield what `json_lines` does, given the text of the file."""
     # splitlines() would also split at U+2028, which JSON allows inside a string.
-    for number, line in enumerate(read_text(path).split("\n"), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         try:
             yield number, json.loads(line)
         except (ValueError, RecursionError) as error:
-            # RecursionError comes from deep nesting; a ValueError without `msg` from a
-            # number with thousands of digits.
-            reason = getattr(error, "msg", error)
+            # RecursionError comes from deep nesting.
             raise InputError(
-                f"{path}, line {number}: not valid JSON ({reason}): give one value per"
-                " line"
+                f"{path}, line {number}: not valid JSON: {error}"
             ) from error
 
 
@@ -148,19 +140,9 @@ def rows_of_lines(lines: bytes, path: Path) -> dict[str, dict]:
     Blank lines are skipped. Raises InputError that names an invalid line.
     """
     rows: dict[str, dict] = {}
-    for number, line in enumerate(lines.split(b"\n")[:-1], 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line.decode())
-        except (ValueError, RecursionError) as error:
-            raise InputError(
-                f"line {number} of {path} is not valid JSON: {error}"
-            ) from error
+    for number, row in values_of_lines(_text_of(lines, path), path):
         if not isinstance(row, dict) or not isinstance(row.get("key"), str):
-            raise InputError(
-                f'line {number} of {path} is not a record: it needs a "key"'
-            )
+            raise InputError(f'{path}, line {number}: not a record: it needs a "key"')
         rows.setdefault(row["key"], row)
     return rows
 

@@ -9,13 +9,22 @@ NAME_engine. Its `load` prepares a model that was loaded without weights, its `_
 refuses settings of ARM that it cannot run, and its `_stream` generates.
 
     engine_interface     requests, completions, and the base class of engines:
-                         `Writer`, `engine_class`
-    running_answer       the tokens that the model reads next, until the answer ends
-    stop_tokens          the tokens that end an answer
+                         `Writer`, `engine_class`; the tokens that the model reads next
+                         and those that end an answer
     transformers_engine  continuous batching of a transformers model, on any device,
                          with ARM
     key_value_caches     the caches of continuous batching, and `prefill`
-    log_likelihood       `log_likelihood`, of one text after a prompt
+    scoring              `log_likelihood` of a text after a prompt, and of a batch
     vllm_engine          the same interface to vLLM, without ARM
     workers              either engine in many processes, on this machine or a cluster
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "engine_interface": ["Request", "Sampling", "engine_class"],
+        "scoring": ["log_likelihood"],
+    },
+)

@@ -14,11 +14,7 @@ from torch.utils.hooks import RemovableHandle
 from transformers import Cache, DynamicCache, PreTrainedModel
 
 from lib.arm.redistribution import Installed
-from lib.attention.model_properties import (
-    device_of,
-    layers_without_attention,
-    on_device,
-)
+from lib.attention.model_properties import device_of, on_device
 from lib.errors import InputError
 from lib.prompts.batches import pad
 
@@ -101,28 +97,6 @@ class SlotCache(Cache):
         return self.longest, 0
 
 
-class SingleRowCache(DynamicCache):
-    """A cache for one row, for models with layers that keep other states than keys and
-    values, such as linear attention.
-
-    It holds the layers that transformers caches for the architecture, and has the
-    methods of `SlotCache` that one row needs.
-    """
-
-    slots = 1
-
-    def write(self, slot: int, prefilled: DynamicCache, lengths: list[int]) -> None:
-        """Use the layers of a prefilled row, without copying them."""
-        self.layers = prefilled.layers
-        self.lengths = lengths
-
-    def next_positions(self, rows: int, device: torch.device | str) -> torch.Tensor:
-        """Start a decoding step, and return the position (1,) of the new token."""
-        (length,) = self.lengths
-        self.lengths = [length + 1]
-        return torch.tensor([length], device=device)
-
-
 @torch.inference_mode()
 def prefill(
     model: PreTrainedModel,
@@ -135,23 +109,13 @@ def prefill(
 
     arm: ARM in this model, with the `lengths` of the rows that it changes; None: it is
     not active. Without ARM, a common prefix is computed once if that saves enough
-    tokens. For a model with layers other than attention, the cache is valid only for a
-    single row, because the states of several rows include their padding. Raises
-    InputError for a token id beyond the model's embedding, and for ARM in a model with
-    such layers.
+    tokens. Raises InputError for a token id beyond the model's embedding.
     """
-    all_attention = not layers_without_attention(model)
-    if arm and not all_attention:
-        raise InputError(
-            f"{model.config.model_type}: ARM needs a model whose layers all have"
-            " attention"
-        )
     # Without a config the cache keeps all positions. The architecture's own cache would
     # drop those of the common prefix that a sliding window has left.
-    config = None if all_attention else model.config.get_text_config()
-    cache = DynamicCache(config=config)
+    cache = DynamicCache()
     shared: list[int] = []
-    if all_attention and not arm:
+    if not arm:
         before = [row[: at.start] for row, at in zip(rows, positions, strict=True)]
         shared += os.path.commonprefix(before)  # noqa: RUF071 (of any sequences, here ids)
     saved = len(shared) * (len(rows) - 1)

@@ -13,29 +13,16 @@ import contextlib
 import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 
 from lib.arm.redistribution import Installed, installed
 from lib.attention.custom_attention import attending
-from lib.attention.model_properties import layers_without_attention
 from lib.attention.query_blocks import Step
-from lib.generation.engine_interface import (
-    Completion,
-    Request,
-    Sampling,
-    Writer,
-)
-from lib.generation.key_value_caches import (
-    SingleRowCache,
-    SlotCache,
-    overflow_error,
-    prefill,
-)
-from lib.generation.running_answer import Row
-from lib.models.available_memory import free_memory
+from lib.generation.engine_interface import Completion, Request, Row, Sampling, Writer
+from lib.generation.key_value_caches import SlotCache, overflow_error, prefill
 from lib.models.loading import with_weights
+from lib.models.weights import free_memory
 from lib.prompts.batches import batch_tokens, in_batches
 
 # Share of the free memory that the cache may use. The rest is for prefills on a GPU,
@@ -62,19 +49,10 @@ class Engine(Writer):
         active: contextlib.AbstractContextManager = contextlib.nullcontext()
         if arm:
             active = installed(self.model, arm)
-        cache = self._cache(len(requests), positions)
+        rows = min(len(requests), self._rows_that_fit(positions))
+        cache = SlotCache(min(self.batch_size or rows, rows), positions)
         with active as hook:
             yield from _Batch(self, sampling, cache, hook).run(requests)
-
-    def _cache(self, prompts: int, positions: int) -> SlotCache | SingleRowCache:
-        """Return a cache with a slot of this many positions for each of the prompts, or
-        for as many of them as `batch_size` and the free memory allow; for a model with
-        layers without attention, a cache for one row.
-        """
-        if layers_without_attention(self.model):
-            return SingleRowCache()
-        slots = min(self.batch_size or prompts, prompts, self._rows_that_fit(positions))
-        return SlotCache(slots, positions)
 
     def _rows_that_fit(self, positions: int) -> int:
         """Return how many rows of this many positions fit into the cache's share of the
@@ -112,7 +90,7 @@ class _Batch:
 
     engine: Engine
     sampling: Sampling
-    cache: Any  # SlotCache, or SingleRowCache, which has one slot
+    cache: SlotCache
     hook: Installed | None  # ARM; None: not active
     rows: list[_SlotRow] = field(default_factory=list)
 

@@ -15,14 +15,14 @@ from lib.errors import InputError
 from lib.generation.engine_interface import (
     Completion,
     Request,
+    Row,
     Sampling,
     Writer,
     chunk_size,
     elicitation_tokens,
 )
-from lib.generation.running_answer import Row
-from lib.models.available_memory import free_memory
 from lib.models.loading import Loaded, load_without_weights
+from lib.models.weights import free_memory
 
 # vLLM reads these when it is imported, and its processes inherit them. They communicate
 # only within this machine.

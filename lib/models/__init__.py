@@ -9,9 +9,8 @@
                       first layers
     conversion        convert a GGUF model into a checkpoint in the cache
     weights           build a model with the weights of a checkpoint, or with random
-                      ones
+                      ones; the free memory, within the limit of a job
     fused_norms       compute RMSNorms with fewer kernels on a GPU
-    available_memory  the free memory, within the limit of a job
     loading           `load`, which uses all of these and returns a `Loaded`
 
 Names and configs are read without torch, so that a mistyped name, a missing wheel or a

@@ -50,11 +50,7 @@ def checkpoint_errors(name: str | Path, folder: Path | None = None) -> Iterator[
     except Exception as error:
         message = str(error)
         if not isinstance(error, InputError):
-            reason, *others = (message.strip() or type(error).__name__).splitlines()
-            if others and reason.endswith(":"):
-                reason = f"{reason} {others[0].strip()}"
-            if reason.startswith("Couldn't instantiate the backend tokenizer"):
-                reason = "no tokenizer.json"
+            reason = " ".join(message.split()) or type(error).__name__
             message = disk_full(error) or f"{name}: cannot be loaded: {reason}"
         if folder:
             message = message.replace(str(folder), str(name))

@@ -93,7 +93,7 @@ def _convert(path: Path, folder: Path, dtype: str) -> None:
     """Write config, tokenizer and dequantised weights of a GGUF file into `folder`."""
     file: Any = {"pretrained_model_name_or_path": path.parent, "gguf_file": path.name}
     with _opened_once():
-        special = _special_tokens(_opened(path))
+        special = _special_tokens(gguf.GGUFReader(str(path)))
         tokenizer: Any = transformers.AutoTokenizer.from_pretrained(**file)
         if special.get("add_bos_token"):
             # transformers does not read this field: Gemma's texts begin with <bos>.
@@ -109,16 +109,6 @@ def _convert(path: Path, folder: Path, dtype: str) -> None:
         eos_token_id=list(dict.fromkeys(stops)),
     )
     model.save_pretrained(folder)
-
-
-def _opened(path: Path) -> gguf.GGUFReader:
-    """Return the reader of a GGUF file; raise InputError if it is damaged."""
-    try:
-        return gguf.GGUFReader(str(path))
-    except Exception as error:  # an incomplete file fails in many ways
-        raise InputError(
-            f"{path} is no complete GGUF file ({error}): download it again"
-        ) from error
 
 
 @contextlib.contextmanager

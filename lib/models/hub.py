@@ -49,7 +49,6 @@ LAYER = re.compile(r"(?:^|\.)(?:layers|h|blocks)\.(\d+)\.")
 NOT_THE_DECODER = re.compile(
     r"(?:^|\.)(?:lm_head|embed_out|visual|vision\w*|audio\w*|\w*projector|embed_vision|embed_audio)\."
 )
-LOG_IN = "log in with `hf auth login` or set HF_TOKEN"
 UNREACHABLE = (
     httpx2.TransportError,
     ConnectionError,
@@ -57,10 +56,16 @@ UNREACHABLE = (
     errors.RevisionResolutionError,
     errors.LocalEntryNotFoundError,
 )
+# An unknown or gated repository is an OSError. An unusable proxy, file of certificates
+# or token gives one of the first three.
+REFUSING = (
+    *(ValueError, OSError, ImportError),
+    *(errors.NotASafetensorsRepoError, errors.SafetensorsParsingError),
+)
 
 
 @contextlib.contextmanager
-def hub_errors(repo: str, revision: str | None = None) -> Iterator[None]:
+def hub_errors(repo: str) -> Iterator[None]:
     """Turn the hub's errors into an InputError; other exceptions pass unchanged."""
     try:
         yield
@@ -71,13 +76,13 @@ def hub_errors(repo: str, revision: str | None = None) -> Iterator[None]:
         if isinstance(error, errors.LocalEntryNotFoundError):
             # If the file is not cached either, report the hub's reason.
             refused = error.__cause__ or error
-        reason = _refusal(repo, revision, refused)
+        reason = _refusal(repo, refused)
         if not reason:
             raise
         raise InputError(reason) from error
 
 
-def _refusal(repo: str, revision: str | None, error: BaseException) -> str | None:
+def _refusal(repo: str, error: BaseException) -> str | None:
     """Return in one line why an exception prevents a download; None for other
     exceptions.
     """
@@ -87,28 +92,8 @@ def _refusal(repo: str, revision: str | None, error: BaseException) -> str | Non
             " HF_HUB_OFFLINE is set; downloaded files stay: try again later, or give a"
             " local folder, or a model that is in the cache already"
         )
-    match error:
-        case errors.GatedRepoError():
-            page = f"{constants.ENDPOINT}/{repo}"
-            return f"{repo} is gated: request access on {page}, then {LOG_IN}"
-        case errors.RevisionNotFoundError():
-            return (
-                f"{repo} has no revision {revision!r}: give a branch, a tag or a commit"
-            )
-        case errors.RepositoryNotFoundError():
-            return (
-                f"{repo} was not found on {constants.ENDPOINT}, and no folder here has"
-                f" this path: check the id or the path; if it is private, {LOG_IN}"
-            )
-        # An unusable proxy, file of certificates or token gives one of the first three.
-        case (
-            ValueError()
-            | OSError()
-            | ImportError()
-            | errors.NotASafetensorsRepoError()
-            | errors.SafetensorsParsingError()
-        ):
-            return disk_full(error) or f"{repo}: {' '.join(str(error).split())}"
+    if isinstance(error, REFUSING):
+        return disk_full(error) or f"{repo}: {' '.join(str(error).split())}"
     return None
 
 
@@ -122,7 +107,7 @@ def snapshot(repo: str, revision: str | None = None, weights: bool = True) -> Pa
     patterns = SMALL_FILES.copy()
     if weights:
         patterns.append("*.safetensors")
-    with hub_errors(repo, revision):
+    with hub_errors(repo):
         folder = snapshot_download(
             repo,
             revision=revision,
@@ -152,7 +137,7 @@ def first_layers(repo: str, layers: int, revision: str | None = None) -> Path:
                 shutil.copyfile(source, partial / source.name)
         _fetch(repo, small.name, layers, partial)
 
-    with hub_errors(repo, revision):
+    with hub_errors(repo):
         return complete_folder(layers_folder(repo, small.name, layers), fill)
 
 

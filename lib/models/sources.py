@@ -259,7 +259,7 @@ def config_folder(source: Source) -> Path:
         "filename": "config.json",
         "revision": source.revision,
     }
-    with hub_errors(source.repo, source.revision):
+    with hub_errors(source.repo):
         if not isinstance(try_to_load_from_cache(**file), str):
             # Without a hub this fails at once; the download would retry for half a
             # minute.

@@ -4,11 +4,11 @@ token ids.
     problems    problems of an embedded, remote or local source, their samples, and
                 their text under a condition: `load_problems`
     conditions  the names of conditions: the inserted text, its length and position, and
-                the layers that attend to it: `parse_condition`
+                the layers that attend to it: `parse_condition`; the prompt's formats
     insertions  a filler repeated to a number of tokens, and positions for it
-    rendering   the text that a model reads, plain or by its chat template
-    building    a problem and a condition as token ids with spans, between spaces or
-                glued as in the authors' code: `build_prompt`
+    building    a problem and a condition as the text that a model reads and as token
+                ids with spans, between spaces or glued as in the authors' code:
+                `build_prompt`
     batches     run many prompts in batches that fit into memory
 """
 

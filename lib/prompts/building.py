@@ -14,6 +14,7 @@ they are not among the original tokens, which are those that have an equal count
 in the prompt without insertion.
 """
 
+import datetime
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -30,11 +31,20 @@ from lib.prompts.conditions import (
     Condition,
     Example,
     Filler,
+    is_chat,
     parse_condition,
 )
-from lib.prompts.insertions import insertions, joined_text, joint
+from lib.prompts.insertions import (
+    insertions,
+    joined_text,
+    joint,
+    require_no_special_token,
+)
 from lib.prompts.problems import Problem, posed
-from lib.prompts.rendering import is_chat, render, require_no_special_token
+
+# The date for templates that print today's: otherwise prompts would change every day,
+# and all answers would be computed again. Llama 3.1's template has this date.
+DAY = datetime.datetime(2024, 7, 26)
 
 
 @dataclass(frozen=True)
@@ -290,6 +300,47 @@ def _encode(tokenizer, content: _Content) -> Prompt:
     ids = torch.tensor(ids)
     format = content.format
     return Prompt(ids, spans, original, counterparts, text, format, offsets)
+
+
+def render(tokenizer, content: str, format: str, turns: list[dict]) -> str:
+    """Return the text that a model reads: worked examples and then the content of a
+    user's turn, plain or in the chat template.
+
+    turns: of the examples, each with its `role` and `content`. Raises InputError for an
+    unknown format, and for a template that is missing, that fails or that changes the
+    content.
+    """
+    if not is_chat(format):
+        return "\n\n".join([*(turn["content"] for turn in turns), content])
+    if not tokenizer.chat_template:
+        raise InputError("this model has no chat template: set format to plain")
+    messages = [*turns, {"role": "user", "content": content}]
+    # Templates of multimodal models read a message as a list of parts.
+    in_parts = [
+        {"role": turn["role"], "content": [{"type": "text", "text": turn["content"]}]}
+        for turn in messages
+    ]
+    reasons = []
+    for form in (messages, in_parts):
+        try:
+            text = tokenizer.apply_chat_template(
+                form,
+                tokenize=False,
+                add_generation_prompt=True,
+                strftime_now=DAY.strftime,
+            )
+        except Exception as error:  # a template is a program, which may raise anything
+            reasons.append(
+                f"the model's chat template fails: {error}; use the plain prompt format"
+            )
+            continue
+        if text.count(content) == 1:
+            return text
+        reasons.append(
+            "the chat template changes the problem's text, so token spans cannot be"
+            " exact"
+        )
+    raise InputError(reasons[0])
 
 
 def _tokenized(

@@ -114,6 +114,27 @@ AUTHORS_INSTRUCTION = INSTRUCTION.replace("{}", "{{}}")
 Format = Literal["plain", "chat", "authors", "authors-chat"]
 FORMATS = get_args(Format)
 AUTHORS_FORMATS = ("authors", "authors-chat")
+
+
+def without_chat(format: str) -> str:
+    """Return the format that replaces a requested one if the tokenizer has no chat
+    template: plain instead of chat, authors instead of authors-chat.
+    """
+    return {"chat": "plain", "authors-chat": "authors"}.get(format, format)
+
+
+def is_chat(format: str) -> bool:
+    """Return whether a format uses the model's chat template.
+
+    Raises InputError for an unknown format.
+    """
+    if format not in FORMATS:
+        raise InputError(
+            f"unknown prompt format {format!r}: choose from {', '.join(FORMATS)}"
+        )
+    return format in ("chat", "authors-chat")
+
+
 # As in mless:25@end+arm:c=0.1:p1=95; lib.arm.settings parses the settings.
 GRAMMAR = re.compile(
     r"(?P<name>[a-z][a-z0-9-]*)"

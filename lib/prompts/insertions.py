@@ -9,11 +9,31 @@ from weakref import WeakKeyDictionary
 
 from lib.errors import InputError
 from lib.prompts.conditions import SEPARATOR_TEXTS, Condition, Filler, Position
-from lib.prompts.rendering import require_no_special_token
 
 # By tokenizer, then by text and length: a cut is the same for every problem. The keys
 # are weak, so that a tokenizer does not outlive its model.
 _CUTS: WeakKeyDictionary[Any, dict[tuple[str, int], str]] = WeakKeyDictionary()
+# The special tokens of each tokenizer, which may be thousands and take 20 ms to list.
+# The keys are weak, because such a tokenizer needs 300 MB: it must not outlive its
+# model.
+_SPECIAL: WeakKeyDictionary[Any, list[str]] = WeakKeyDictionary()
+
+
+def require_no_special_token(tokenizer, text: str, name: str) -> None:
+    """Raise InputError for a text with a special token, such as the end of a turn,
+    which the model would not read as letters.
+
+    name: of the text, for the message.
+    """
+    if tokenizer not in _SPECIAL:
+        added = tokenizer.added_tokens_decoder.values()
+        _SPECIAL[tokenizer] = [token.content for token in added if token.special]
+    for token in _SPECIAL[tokenizer]:
+        if token in text:
+            raise InputError(
+                f"{name} contains {token}, a special token of this tokenizer: choose"
+                " another text"
+            )
 
 
 def insertions(

@@ -285,17 +285,8 @@ def shown_problem(
 
 
 def describe(source: str | Path) -> str:
-    """Return a short name of a source for captions; a file with the problems of
-    MATH-500 is recognised.
-
-    Raises InputError for a file that does not exist.
-    """
-    if source in SOURCES:
-        return SOURCES[str(source)]
-    path = _file_of(source)
-    if digest(_from_file(path)) == MATH500_SHA256:
-        return f"MATH-500 (given as {path.name})"
-    return path.name
+    """Return a short name of a source for captions."""
+    return SOURCES.get(str(source), Path(source).name)
 
 
 def digest(problems: Iterable[Problem]) -> str:

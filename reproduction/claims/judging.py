@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 import xarray as xr
 
-from lib.prompts.rendering import is_chat
+from lib.prompts.conditions import is_chat
 from lib.statistics.intervals import (
     ALPHA,
     POINTS,

@@ -19,8 +19,7 @@ from lib.errors import InputError
 from lib.files.atomic import write_atomically
 from lib.files.text_files import read_bytes
 from lib.paths import relative_path
-from lib.statistics.intervals import ENOUGH
-from lib.statistics.rounding import format_interval
+from lib.statistics.intervals import ENOUGH, format_interval
 from reproduction import paths
 from reproduction.figures.notebook_tables import interval_texts, looks_same
 from reproduction.profiles import Profile

@@ -51,6 +51,7 @@ from reproduction.row_keys import (
     read_rows,
     say_if_none_is_found,
     say_if_plain,
+    seed_of,
     wanted_rows,
 )
 
@@ -223,7 +224,10 @@ def _completed(
 
     Raises InputError before the first completion for a request that the engine refuses.
     """
-    requests = [_request(key, answer) for key, answer in missing.items()]
+    requests = [
+        Request(key, answer.prompt.input_ids.tolist(), seed_of(key), answer.arm)
+        for key, answer in missing.items()
+    ]
     sampling = _sampling(accuracy)
     with _engine(loaded, accuracy, requests, sampling) as engine:
         yield from engine.complete(requests, sampling)
@@ -250,12 +254,6 @@ def _engine(
     gpus = accuracy.gpus_per_worker or int(loaded.device == "cuda")
     with Workers(accuracy.workers, gpus, loaded, accuracy.engine, size) as workers:
         yield workers
-
-
-def _request(key: str, answer: MissingAnswer) -> Request:
-    """Return the request for an answer, whose seed derives from its key."""
-    seed = int(key, 16) % 2**63
-    return Request(key, answer.prompt.input_ids.tolist(), seed, answer.arm)
 
 
 def _row(

@@ -8,7 +8,6 @@ from importlib import metadata
 
 import pandas as pd
 
-from lib.errors import InputError
 from lib.prompts.conditions import Filler
 from reproduction.profiles import VARIATIONS, Likelihood
 from reproduction.profiles.sections import Section
@@ -63,8 +62,6 @@ FIELDS = [  # of a line of completions.jsonl
     # The tokens of a sampled answer, including the end token; greedy ones lack it.
     "token_ids",
 ]
-# Fields without which a row cannot be tabulated.
-REQUIRED_FIELDS = ("model", "condition", "problem_id", "sample", "response", "correct")
 SCORE_FIELDS = [  # of a line of scores.jsonl
     "key",
     "model",
@@ -91,12 +88,8 @@ def frame(rows: Sequence[dict], part: str = "main") -> pd.DataFrame:
     Its columns are FIELDS, `part`, and two more grades. `worked_out` is correct with no
     operation left to carry out. `right` is the grade that tables and claims count:
     `worked_out` on the embedded set, whose problems are mostly sums, and `correct` on
-    other problems. Raises InputError for a row that lacks one of REQUIRED_FIELDS.
+    other problems.
     """
-    for row in rows:
-        for name in REQUIRED_FIELDS:
-            if name not in row:
-                raise InputError(f"completions.jsonl: {name}: missing field")
     # As objects, because pandas' string type refuses invalid text.
     table = pd.DataFrame(rows, columns=FIELDS, dtype=object)
     correct = table["correct"].eq(True)

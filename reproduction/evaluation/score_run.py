@@ -1,12 +1,10 @@
-"""Compute the log-likelihood of given texts under a condition: log p(text | prompt) in
-nats, summed over the text's tokens, each of which is predicted from the prompt and the
-tokens before it (teacher forcing); and store each as soon as it is computed.
+"""Compute the log-likelihood of given texts under a condition with
+`lib.generation.scoring`, and store each as soon as it is computed.
 
 A text with its prompt is a `TextToScore`, and its log-likelihood a *score*, a row of
 scores.jsonl. `reproduction.evaluation.scored_texts` lists the texts.
 """
 
-import contextlib
 import functools
 from collections.abc import (
     Callable,
@@ -20,15 +18,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-import torch
-
 from lib import progress
-from lib.arm.redistribution import installed
 from lib.errors import InputError
 from lib.files.row_store import open_store
 from lib.generation.engine_interface import processor_name
-from lib.generation.key_value_caches import prefill, raise_if_nan
-from lib.generation.log_likelihood import hiding_inserted
+from lib.generation.scoring import TextAfterPrompt, log_likelihoods
 from lib.models.loading import Loaded, load_without_weights, with_weights
 from lib.prompts.batches import in_batches
 from lib.prompts.building import Prompt, prompt_of
@@ -43,6 +37,7 @@ from reproduction.row_keys import (
     read_rows,
     say_if_none_is_found,
     say_if_plain,
+    seed_of,
     wanted_rows,
 )
 
@@ -60,25 +55,17 @@ class Sizes(NamedTuple):
 SIZES = {"cpu": Sizes(2048, 32), "cuda": Sizes(16_384, 256)}
 
 
-@dataclass(frozen=True)
-class TextToScore:
-    """A text to score, its prompt, and the condition that made the prompt."""
+@dataclass(frozen=True, kw_only=True)
+class TextToScore(TextAfterPrompt):
+    """A text to score with its prompt, the problem, and the condition of the prompt."""
 
     problem: Problem
     condition: Condition
-    prompt: Prompt
     # Kind of text: solution, answer (the gold answer) or draw (a sampled answer).
     target: str
-    lead: list[int]  # tokens between prompt and text, which are not scored
-    text: list[int]  # the tokens whose log-likelihood is computed
     # Of a draw: the fields of its row in addition to SCORE_FIELDS, of which `answer` is
     # the key of the sampled completion.
     draw: dict = field(default_factory=dict)
-
-    @property
-    def ids(self) -> list[int]:
-        """The tokens of the prompt, the lead and the text."""
-        return [*self.prompt.input_ids.tolist(), *self.lead, *self.text]
 
     @property
     def temperature(self) -> float:
@@ -89,50 +76,6 @@ class TextToScore:
 def sizes_of(loaded: Loaded) -> Sizes:
     """Return how much is scored together on a model's device."""
     return SIZES[loaded.device.partition(":")[0]]
-
-
-@torch.inference_mode()
-def log_likelihoods(loaded: Loaded, batch: Mapping[str, TextToScore]) -> list[float]:
-    """Return the log-likelihood of each text in nats.
-
-    batch: texts by key, all with the same condition and temperature. The rows' common
-    prefix is computed once. ARM changes only the activations of prompts, as in
-    generation, and the keys seed its draws. Raises InputError if the model produces
-    NaN.
-    """
-    texts = list(batch.values())
-    model = loaded.model
-    arm = texts[0].condition.arm_over(loaded.source.arm)
-
-    # The logits at a position predict the next token, so those of a text begin one
-    # position before it and end one position before its end.
-    rows = [text.ids for text in texts]
-    sizes = [len(text.text) for text in texts]
-    before = [
-        range(len(ids) - size - 1, len(ids) - 1)
-        for ids, size in zip(rows, sizes, strict=True)
-    ]
-    with contextlib.ExitStack() as stack:
-        prompts = [text.prompt for text in texts]
-        stack.enter_context(hiding_inserted(loaded, texts[0].condition, prompts))
-        hook = None
-        if arm:
-            hook = stack.enter_context(installed(model, arm))
-            hook.generators = [_generator(loaded.device, key) for key in batch]
-            hook.lengths = list(map(len, prompts))
-        _, logits = prefill(model, rows, before, hook)
-
-    logits /= texts[0].temperature
-    tokens = [token for text in texts for token in text.text]
-    ids = torch.tensor(tokens, device=loaded.device)[:, None]
-    nats = logits.gather(1, ids)[:, 0] - logits.logsumexp(-1)
-    raise_if_nan(nats)
-    return [float(part.sum()) for part in nats.double().cpu().split(sizes)]
-
-
-def _generator(device: str, key: str) -> torch.Generator:
-    """Return the random generator from which ARM draws for the text with a key."""
-    return torch.Generator(device).manual_seed(int(key, 16) % 2**63)
 
 
 # A chunk of problems, at least so many, is scored under all conditions before the next
@@ -187,14 +130,15 @@ def _rows_by_weights(unloaded: Loaded, missing: Texts) -> Generator[dict, None, 
     yield from score_rows(with_weights(unloaded, offload=True), missing)
 
 
-def prompts_of_scores(
+def with_prompts(
     loaded: Loaded,
     format: str,
     filler: Filler,
     problems: Mapping[str, Problem],
     scores: Mapping[str, WantedScore],
-) -> Iterator[tuple[str, WantedScore, Problem, Prompt]]:
-    """Yield wanted scores by key, with the problem and the prompt of each.
+) -> Iterator[tuple[str, WantedScore, TextToScore]]:
+    """Yield wanted scores by key, each with its text to score, which has no tokens yet
+    except the prompt.
 
     problems: with their texts, by id.
     """
@@ -209,7 +153,18 @@ def prompts_of_scores(
                     loaded.tokenizer, problem, one.condition, format, filler
                 )
             bar.update()
-            yield key, one, problem, prompts[asked]
+            yield (
+                key,
+                one,
+                TextToScore(
+                    problem=problem,
+                    condition=one.condition,
+                    prompt=prompts[asked],
+                    target=one.target,
+                    text=[],
+                    seed=seed_of(key),
+                ),
+            )
 
 
 def require_scorable(loaded: Loaded, text: TextToScore) -> None:
@@ -249,8 +204,9 @@ def score_rows(
         lengths = [len(texts[key].ids) for key in keys]
 
         def score(indices: list[int], keys: list[str] = keys) -> list[float]:
-            batch = {keys[index]: texts[keys[index]] for index in indices}
-            return log_likelihoods(loaded, batch)
+            batch = [texts[keys[index]] for index in indices]
+            first = batch[0]
+            return log_likelihoods(loaded, batch, first.condition, first.temperature)
 
         for indices, values in in_batches(lengths, score, tokens=sizes.tokens):
             for index, nats in zip(indices, values, strict=True):

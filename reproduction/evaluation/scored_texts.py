@@ -13,6 +13,7 @@ contribute a difference of 0.
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,9 +23,9 @@ from lib.errors import InputError
 from lib.files.row_store import read_settings
 from lib.models.loading import Loaded
 from lib.models.sources import resolve
-from lib.prompts.conditions import Condition, Filler
+from lib.prompts.conditions import Condition, Filler, is_chat
+from lib.prompts.insertions import require_no_special_token
 from lib.prompts.problems import Problem, load_problems, solved_problems
-from lib.prompts.rendering import is_chat, require_no_special_token
 from reproduction.evaluation.rows import (
     DRAW_SCORE_FIELDS,
     SUMMARY,
@@ -34,9 +35,8 @@ from reproduction.evaluation.rows import (
 )
 from reproduction.evaluation.score_run import (
     Texts,
-    TextToScore,
-    prompts_of_scores,
     score_missing,
+    with_prompts,
 )
 from reproduction.evaluation.weighted_pass_rates import is_mixed, scored_draws
 from reproduction.profiles import SAMPLING_CONDITIONS, Accuracy, Likelihood
@@ -115,15 +115,14 @@ def solution_texts(
     end_of_question = [] if is_chat(format) else _tokens(loaded, "\n")
     scorable = {key: one for key, one in scores.items() if one.problem.id in problems}
     texts = {}
-    prompts = prompts_of_scores(loaded, format, filler, problems, scorable)
-    for key, (_, condition, target, *_), problem, prompt in prompts:
-        solution = _ids(loaded, problem.solution)
-        lead = [*end_of_question, *_thought(loaded, condition, solution)]
-        text = solution
-        if target == "answer":
+    for key, _, text in with_prompts(loaded, format, filler, problems, scorable):
+        solution = _ids(loaded, text.problem.solution)
+        lead = [*end_of_question, *_thought(loaded, text.condition, solution)]
+        scored = solution
+        if text.target == "answer":
             lead += _ids(loaded, BEFORE_ANSWER)
-            text = _ids(loaded, problem.answer + "}")
-        texts[key] = TextToScore(problem, condition, prompt, target, lead, text)
+            scored = _ids(loaded, text.problem.answer + "}")
+        texts[key] = replace(text, lead=lead, text=scored)
     return texts
 
 
@@ -261,10 +260,7 @@ def draw_texts(
     scores: Mapping[str, WantedScore],
 ) -> Texts:
     """Return the sampled answers of wanted scores as texts to score, by key."""
-    prompts = prompts_of_scores(loaded, format, filler, problems, scores)
-    texts = {}
-    for key, (_, condition, target, draw, tokens), problem, prompt in prompts:
-        texts[key] = TextToScore(
-            problem, condition, prompt, target, [], tokens or [], draw or {}
-        )
-    return texts
+    return {
+        key: replace(text, text=one.token_ids or [], draw=one.draw or {})
+        for key, one, text in with_prompts(loaded, format, filler, problems, scores)
+    }

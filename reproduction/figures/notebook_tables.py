@@ -15,9 +15,9 @@ import pandas as pd
 from IPython.display import Markdown, display
 
 from lib.models.sources import resolve
+from lib.prompts.conditions import is_chat
 from lib.prompts.problems import describe
-from lib.prompts.rendering import is_chat
-from lib.statistics.rounding import decimals_of, format_interval
+from lib.statistics.intervals import decimals_of, format_interval
 
 # By how much numbers may differ in tables that look the same: parts of the number, of
 # the width of its interval, and of the largest number in a column without intervals.
@@ -176,16 +176,16 @@ def rounded(table, columns=None, digits=2):
     return shown.set_index(first.where(first != first.shift(), ""))
 
 
-def side_by_side(table, value, rows, by="model"):
+def side_by_side(table, value, rows):
     """Return the estimates of a column with their intervals as texts, in a row for each
-    value of the columns `rows` and a column for each value of the column `by`.
+    value of the columns `rows` and a column for each model.
 
     The two columns after `value` are the bounds.
     """
     column = table.columns.get_loc(value)
     estimates = table.iloc[:, column : column + 3].itertuples(index=False)
     texts = table.assign(text=interval_texts(list(estimates)))
-    wide = texts.pivot_table("text", rows, by, aggfunc="first", sort=False)
+    wide = texts.pivot_table("text", rows, "model", aggfunc="first", sort=False)
     return wide.reset_index()
 
 

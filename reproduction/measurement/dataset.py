@@ -148,11 +148,6 @@ VARIABLES: dict[str, dict[str, tuple[str, str]]] = {
         ),
     },
 }
-DIMENSIONS = {
-    name: dims.split()
-    for variables in VARIABLES.values()
-    for name, (dims, _) in variables.items()
-}
 
 # The version of each measure, which is a part of keys. It increases if the measure
 # computes something else, so that older numbers are measured again.

@@ -31,12 +31,13 @@ def received_by_token(
     (of the token, from 0), part (of the prompt) and received (the mean attention weight
     that later tokens give it). measured: the data set "tokens" of
     `reproduction.measurement.measure`, by model.
-    Raises InputError if a model does not have a head, or if the stored measurements do
-    not include it.
+    Raises InputError if a head is not stored, and KeyError if the model has no such
+    head, which `reproduction.profiles.check` reports before a run.
     """
     tables = []
     for panel in _panels(measured, profile.attention, figure):
-        head = _select_head(measured, panel, figure)
+        model = measured[resolve(panel.model).name]
+        head = model.sel(layer=panel.layer, head=panel.head)
         tokens = head[["received", "part"]].sel(condition=list(conditions))
         if tokens.received.isnull().all():
             raise InputError(
@@ -83,20 +84,3 @@ def _panels(
             drawn = heads[:heads_per_model]
         panels += [Panel(model=spec, layer=1, head=head) for head in drawn]
     return panels
-
-
-def _select_head(
-    measured: Mapping[str, xr.Dataset], panel: Panel, figure: Figure
-) -> xr.Dataset:
-    """Return the measurements of a panel's head; raise InputError if the model has no
-    such layer or head.
-    """
-    model = measured[resolve(panel.model).name]
-    layers = model["layer"].values
-    heads = model["head"].values
-    if panel.layer not in layers or panel.head not in heads:
-        raise InputError(
-            f"{figure}: {panel.model} has layers 1 to {layers[-1]} and heads 1 to"
-            f" {heads[-1]}, not layer {panel.layer}, head {panel.head}"
-        )
-    return model.sel(layer=panel.layer, head=panel.head)

@@ -140,10 +140,9 @@ class Measurements:
             measured = measured.assign_attrs(settings=json.dumps(settings))
             was["all"]["limit"] = limit
         if was != settings:
-            command = f"python -m reproduction reproduce {profile.options} --fresh"
             raise InputError(
                 f"{path} was measured under other settings than {profile.name} has now:"
-                f" {command}"
+                " `reproduce --fresh` measures again"
             )
         return measured
 

@@ -6,7 +6,6 @@ engine, the number of workers and the name.
 """
 
 import ast
-from collections.abc import Sequence
 from itertools import pairwise
 from math import inf
 from pathlib import Path
@@ -85,22 +84,20 @@ class PromptParameters(Settings):
         return value
 
 
-def require_known_parameters(cells: Sequence[str] | None = None) -> None:
+def require_known_parameters() -> None:
     """Raise InputError if papermill sets a parameter that the notebook does not have.
 
     Papermill only warns about a misspelt name, and the notebook would then run with
     its default settings.
 
-    cells: the sources of the cells that have run; None: those of this notebook, of
-    which a notebook that was exported to plain Python has none. The last of them that
-    papermill inserted is compared with the cell before it, which holds the notebook's
-    parameters.
+    Of the cells that have run, the last one that papermill inserted is compared with
+    the cell before it, which holds the notebook's parameters. A notebook that was
+    exported to plain Python has none.
     """
-    if cells is None:
-        from IPython import get_ipython  # commands need none
+    from IPython import get_ipython  # commands need none
 
-        shell = get_ipython()
-        cells = shell.user_ns["In"] if shell else []
+    shell = get_ipython()
+    cells = shell.user_ns["In"] if shell else []
     for declared, injected in reversed(list(pairwise(cells))):
         if injected.startswith(INJECTED):
             known = _assigned(declared)

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -103,18 +102,6 @@ class Profile(Settings):
     @property
     def figures(self) -> Path:
         return paths.FIGURES / self.name
-
-    @property
-    def options(self) -> str:
-        """The command-line options that select this profile, for messages: with its
-        name, or with the file that records its run.
-        """
-        if self.name in profile_names():
-            return f"--profile {self.name}"
-        recorded = self.results / "profile.yaml"
-        if recorded.is_file():
-            return f"--profile {shlex.quote(str(recorded))}"
-        return "with the same options"
 
     def measurements_folder(self, model: str) -> Path:
         """Return the folder in `results` with a run's measurements of a model."""

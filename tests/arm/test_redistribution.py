@@ -89,7 +89,7 @@ def test_settings_are_read_from_a_condition():
 REFUSED = """
 d=1 | 'd=1': give c, p1
 c= | 'c=': give c, p1
-c=one | c: must be a number
+c=one | c: must be a valid number
 c=-0.1 | c: must be greater than or equal to 0
 c=nan | c: must be
 p1=101 | p1: must be less than or equal to 100, not '101'

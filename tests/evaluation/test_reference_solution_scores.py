@@ -19,8 +19,9 @@ from lib import progress
 from lib.arm.redistribution import installed
 from lib.errors import InputError
 from lib.files.text_files import read
+from lib.generation import scoring
 from lib.generation.engine_interface import processor_name
-from lib.models import available_memory
+from lib.models import weights
 from lib.models.loading import load
 from lib.prompts.building import build_prompt
 from lib.prompts.conditions import Filler, parse_condition
@@ -232,7 +233,7 @@ def test_scores_with_layers_read_from_disk_equal_those_of_the_loaded_model(
 ):
     conditions = ["none", ARM, "gap", "dilution"]
     loaded = run(conditions=conditions)
-    monkeypatch.setattr(available_memory, "free_memory", lambda *_: 0)
+    monkeypatch.setattr(weights, "free_memory", lambda *_: 0)
     from_disk = run(conditions=conditions, folder="from disk")
     assert "stay on disk" in capsys.readouterr().err
     assert list(from_disk.key) == list(loaded.key)
@@ -259,7 +260,7 @@ def test_a_chunk_has_fewer_problems_if_each_has_several_texts(tiny, monkeypatch)
     monkeypatch.setattr(score_run, "PROBLEMS_OF_A_CHUNK", 1)
     monkeypatch.setitem(SIZES, "cpu", SIZES["cpu"]._replace(texts=4))
     monkeypatch.setattr(
-        score_run, "log_likelihoods", lambda _, batch: [-1.0] * len(batch)
+        score_run, "log_likelihoods", lambda _, batch, *__: [-1.0] * len(batch)
     )
     wanted = texts_wanted(tiny, PROBLEMS, "none", "gap")
     twice = {
@@ -276,8 +277,8 @@ def test_a_gpu_scores_a_condition_of_many_short_texts_in_one_forward_pass(
     run, monkeypatch
 ):
     many = [PROBLEMS[0].model_copy(update={"id": f"p{number}"}) for number in range(40)]
-    forwards = Mock(wraps=score_run.prefill)
-    monkeypatch.setattr(score_run, "prefill", forwards)
+    forwards = Mock(wraps=scoring.prefill)
+    monkeypatch.setattr(scoring, "prefill", forwards)
     monkeypatch.setitem(SIZES, "cpu", SIZES["cuda"])
     rows = run(many, conditions=["none", "gap"])
     assert len(rows) == 2 * len(many)

@@ -1,8 +1,5 @@
-"""Completions as a frame, and rows that are refused."""
+"""Completions as a frame."""
 
-import pytest
-
-from lib.errors import InputError
 from reproduction.evaluation.rows import FIELDS, frame
 
 
@@ -30,8 +27,3 @@ def test_a_frame_has_every_field_and_whether_an_answer_is_right():
     assert list(table)[: len(FIELDS)] == FIELDS
     assert set(table.part) == {"fillers"}
     assert frame([]).empty
-
-
-def test_a_row_without_a_required_field_is_refused_by_name():
-    with pytest.raises(InputError, match=r"completions.jsonl: model: missing field"):
-        frame([{"key": "a"}])

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 from artists import table
 
-from lib.statistics.rounding import decimals_of
+from lib.statistics.intervals import decimals_of
 from reproduction import paths
 from reproduction.claims.verdicts import read_verdicts, verdict_table
 from reproduction.figures.notebook_tables import csv_of, looks_same, shows_same

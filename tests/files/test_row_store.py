@@ -113,7 +113,7 @@ def test_a_broken_line_and_broken_settings_are_named_and_left_unchanged(
     assert message == f"{run} is broken: delete this file"
     content = f'{{"key": "a"}}\n{text}\n{{"key": "half'
     message = broken(path, content, fill, tmp_path)
-    assert re.match(r"line 2 of .*completions\.jsonl is not", message)
+    assert re.match(r".*completions\.jsonl(, line 2: not| is not UTF-8)", message)
     assert refused(read, path) == message
 
 

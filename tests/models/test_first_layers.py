@@ -150,22 +150,20 @@ def test_a_snapshot_has_neither_pickles_nor_code_and_is_reused_without_the_netwo
 
 
 @pytest.mark.parametrize("fetch", [snapshot, first_three, source_with_config])
-def test_a_gated_repository_says_how_to_get_access_before_any_weights_are_sent(
+def test_a_gated_repository_is_named_before_any_weights_are_sent(
     server, fetch, refused
 ):
     server.gated[REPO] = 401
     message = refused(fetch, REPO)
-    access = f"{REPO} is gated: request access on {server.url}/{REPO}"
-    assert message.startswith(access)
-    assert re.search("hf auth login.*HF_TOKEN", message)
+    assert re.match(f"{REPO}: .*gated repo for url {server.url}/{REPO}", message)
     assert not server.sent_weights
 
 
 @pytest.mark.parametrize(
     "repo, layers, revision, message",
     [
-        (REPO, 3, "v9", f"{REPO} has no revision 'v9': give a branch"),
-        ("Qwen/Missing", 3, None, "and no folder here has this path: check"),
+        (REPO, 3, "v9", f"^{REPO}: .*Revision Not Found.*v9"),
+        ("Qwen/Missing", 3, None, "^Qwen/Missing: .*Repository Not Found"),
         ("not an id", 3, None, "^not an id: Repo id must"),
         (REPO, 0, None, "has 8 layers; the first 0 were requested"),
         (REPO, 9, None, "has 8 layers; the first 9 were requested"),

@@ -25,7 +25,7 @@ from transformers import (
 
 from lib.attention.received import received_attention
 from lib.generation.key_value_caches import prefill
-from lib.models import available_memory, checkpoint, weights
+from lib.models import checkpoint, weights
 from lib.models.loading import cut_config, load, load_without_weights, with_weights
 from lib.models.sources import known_models
 
@@ -229,7 +229,7 @@ UNUSABLE = [
     (cut(100), f"{SHARD}: cannot be loaded: "),
     (cut(9000), f"{SHARD}: cannot be loaded: "),
     (without_a_tensor, "lacks 1 tensors, the first is .*mlp.up_proj.weight"),
-    (removed("*token*"), "no tokenizer.json"),
+    (removed("*token*"), "backend tokenizer"),
     (of_bytes, "its tokenizer gives no character offsets"),
     (
         configured(hidden_size=12),
@@ -270,7 +270,7 @@ def test_an_output_head_that_differs_from_the_embedding_is_used_on_any_device(
     assert torch.equal(logits(on_cpu(tiny_checkpoint).model), expected)
     size = (tiny_checkpoint / SHARD).stat().st_size
     for free in (0, size, 10 * size):
-        monkeypatch.setattr(available_memory, "free_memory", lambda *_, free=free: free)
+        monkeypatch.setattr(weights, "free_memory", lambda *_, free=free: free)
         loaded = on_cpu(tiny_checkpoint, offload=True)
         torch.testing.assert_close(logits(loaded.model), expected, rtol=0, atol=1e-6)
 

@@ -11,7 +11,7 @@ from hand_written import sampled
 from reproduction.claims.claim import load_claims
 from reproduction.claims.judging import judge
 from reproduction.evaluation.rows import frame
-from reproduction.measurement.dataset import DIMENSIONS
+from reproduction.measurement.dataset import VARIABLES
 
 CLAIMS = {claim.id: claim for claim in load_claims()}
 TEMPLATES = 25
@@ -39,6 +39,13 @@ def lambdas(values, n=40, layers=3, networks=("trained",)):
     measured = dataset(labels, {"lambda": values})
     means = measured["lambda"].mean("head").expand_dims(["span", "query"], [-2, -1])
     return {"measured": measured.assign(lambda_over_heads=means)}
+
+
+DIMENSIONS = {
+    name: dims.split()
+    for variables in VARIABLES.values()
+    for name, (dims, _) in variables.items()
+}
 
 
 def dataset(labels, arrays):

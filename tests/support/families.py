@@ -101,29 +101,6 @@ KINDS = (
 )
 
 
-def of_layers(model_type, kind):
-    """Make a random model whose first two layers are of another kind than attention."""
-    sizes = {
-        "linear_num_key_heads": 2,
-        "linear_num_value_heads": 2,
-        "linear_key_head_dim": 8,
-        "linear_value_head_dim": 8,
-    }
-    return of_type(model_type, layer_types=[kind, kind, "full_attention"], **sizes)
-
-
-# Families of which layer 1 has no softmax attention.
-WITHOUT_ATTENTION = {
-    "qwen3_5_text": functools.partial(of_layers, "qwen3_5_text", "linear_attention"),
-    "qwen3_next": functools.partial(
-        of_layers,
-        "qwen3_next",
-        "linear_attention",
-    ),
-    "lfm2": functools.partial(of_layers, "lfm2", "conv"),
-}
-
-
 def save(model, folder, **options):
     """Save a model and a tokenizer with the vocabulary size of the tiny models."""
     words = {f"w{number}": number for number in range(SMALL["vocab_size"])}
