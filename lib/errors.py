@@ -22,6 +22,7 @@ REASONS = {
         " 80"
     ),
     "too": "must not be empty",
+    "string_unicode": "must be a text without half characters (lone surrogates)",
     "string": "must be a text",
     "int": "must be a whole number",
     "float": "must be a number",

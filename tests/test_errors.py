@@ -25,7 +25,11 @@ class Outer(Settings):
             {"name": "x", "maybe": {"share": 1e-320}},
             "maybe.share: must be 0 or between 1e-09 and 1e+15",
         ),
-        ({"name": "a\ud800"}, "name: must be a text, not 'a\\ud800'"),
+        (
+            {"name": "a\ud800"},
+            "name: must be a text without half characters (lone surrogates), not"
+            " 'a\\ud800'",
+        ),
     ],
 )
 def test_every_wrong_field_is_named(content, expected):

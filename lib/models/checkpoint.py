@@ -55,6 +55,8 @@ def checkpoint_errors(name: str | Path, folder: Path | None = None) -> Iterator[
                 reason = f"{reason} {others[0].strip()}"
             if reason.startswith("Couldn't instantiate the backend tokenizer"):
                 reason = "no tokenizer.json"
+            if isinstance(error, KeyError):
+                reason += " is missing, or transformers does not know it"
             message = disk_full(error) or f"{name}: cannot be loaded: {reason}"
         if folder:
             message = message.replace(str(folder), str(name))

@@ -90,10 +90,21 @@ def _join(parts: list[Path], joined: Path, source: Source) -> None:
 
 
 def _convert(path: Path, folder: Path, dtype: str) -> None:
-    """Write config, tokenizer and dequantised weights of a GGUF file into `folder`."""
+    """Write config, tokenizer and dequantised weights of a GGUF file into `folder`.
+
+    Raises InputError for a file that is no model, such as an adapter or the encoder of
+    images.
+    """
     file: Any = {"pretrained_model_name_or_path": path.parent, "gguf_file": path.name}
     with _opened_once():
-        special = _special_tokens(_opened(path))
+        reader = _opened(path)
+        kind = reader.get_field("general.type")
+        if kind and kind.contents() != "model":
+            raise InputError(
+                f"{path.name} is of the type {kind.contents()}, and not a model: give"
+                " the model's own file"
+            )
+        special = _special_tokens(reader)
         tokenizer: Any = transformers.AutoTokenizer.from_pretrained(**file)
         if special.get("add_bos_token"):
             # transformers does not read this field: Gemma's texts begin with <bos>.
