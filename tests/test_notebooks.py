@@ -100,6 +100,16 @@ def as_stored(copy):
     )
 
 
+def test_nbval_fails_if_a_magic_does(tmp_path):
+    shutil.copy(paths.NOTEBOOKS / "conftest.py", tmp_path)
+    failing = nbformat.v4.new_code_cell("%no_such_magic", execution_count=1)
+    nbformat.write(nbformat.v4.new_notebook(cells=[failing]), tmp_path / "a.ipynb")
+    options = "-q --nbval --nbval-current-env -p no:cacheprovider a.ipynb"
+    command = [sys.executable, "-m", "pytest", *options.split()]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert "1 failed" in ran.stdout
+
+
 def test_nbval_reproduces_the_stored_outputs(as_stored):
     assert as_stored.returncode == 0, as_stored.stdout[-4000:]
     cells = [cell for code in CODE.values() for cell in code]
