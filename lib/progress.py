@@ -36,11 +36,23 @@ def bar(
     return Bar(total=total, initial=done, disable=disable, **names, **pace)
 
 
+def say(line: str) -> None:
+    """Print a line on stderr, except in a notebook that nobody watches: there it would
+    be stored, or be compared with what is stored.
+    """
+    if not _kernel() or accepts_input():
+        print(line, file=sys.stderr, flush=True)
+
+
+def _kernel() -> Any:
+    return getattr(get_ipython(), "kernel", None)
+
+
 def accepts_input() -> bool:
     """Return whether this cell can receive input from a person: True in JupyterLab,
     False under papermill, nbconvert and nbval.
     """
-    kernel = getattr(get_ipython(), "kernel", None)
+    kernel = _kernel()
     if not kernel:
         return False
     return bool(kernel.get_parent("shell").get("content", {}).get("allow_stdin"))

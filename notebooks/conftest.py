@@ -1,5 +1,5 @@
 """What nbval compares: printed tables, not pictures, not the fields that a person saw
-in JupyterLab, and not warnings on stderr.
+in JupyterLab.
 """
 
 
@@ -10,5 +10,4 @@ def pytest_collectstart(collector):
             "image/svg+xml",
             "application/pdf",
             "application/vnd.jupyter.widget-view+json",
-            "stderr",
         )

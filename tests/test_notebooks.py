@@ -29,6 +29,7 @@ CODE = {
 }
 # The least number of cells whose text nbval compares; fewer means lost outputs.
 COMPARED_FLOOR = 45
+WIDEST_ROW = 195  # characters; a page breaks the headings and intervals of such a row
 COMMITTED = ("demo", "families")
 # Code that runs before the notebooks: it multiplies every measurement by 1 ± 1e-5, as
 # if at random. Equal numbers stay equal, as on every machine.
@@ -99,10 +100,28 @@ def as_stored(copy):
     )
 
 
+def test_nbval_fails_if_a_magic_does(tmp_path):
+    shutil.copy(paths.NOTEBOOKS / "conftest.py", tmp_path)
+    failing = nbformat.v4.new_code_cell("%no_such_magic", execution_count=1)
+    nbformat.write(nbformat.v4.new_notebook(cells=[failing]), tmp_path / "a.ipynb")
+    options = "-q --nbval --nbval-current-env -p no:cacheprovider a.ipynb"
+    command = [sys.executable, "-m", "pytest", *options.split()]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert "1 failed" in ran.stdout
+
+
 def test_nbval_reproduces_the_stored_outputs(as_stored):
     assert as_stored.returncode == 0, as_stored.stdout[-4000:]
     cells = [cell for code in CODE.values() for cell in code]
     assert sum(bool(text_of(cell)) for cell in cells) >= COMPARED_FLOOR
+
+
+@pytest.mark.parametrize("name", BOOKS)
+def test_the_text_describes_the_profile_that_is_stored(name):
+    sources = "\n".join(cell.source for cell in CODE[name])
+    stored = re.search(r'^profile = "(\w+)"', sources, re.MULTILINE)
+    described = re.findall(r'figures\.text_describes\("(\w+)", run\)', sources)
+    assert all(profile == stored[1] for profile in described)
 
 
 def text_of(cell):
@@ -206,6 +225,16 @@ def test_notebook_00_runs_without_a_person(copy, tiny_llama):
     pictures = [output for output in outputs if "image/png" in output.data]
     assert len(pictures) == 1
     assert "widgets" not in run.metadata
+
+
+@pytest.mark.parametrize("name", BOOKS)
+def test_no_row_of_a_table_is_much_wider_than_a_page(name):
+    for cell in CODE[name]:
+        for output in cell.outputs:
+            shown = output.get("data", {})
+            lines = shown.get("text/plain", "").splitlines()
+            if "text/html" in shown:
+                assert max(map(len, lines)) <= WIDEST_ROW, cell.source
 
 
 @pytest.mark.parametrize("name", BOOKS)

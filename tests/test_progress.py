@@ -27,6 +27,16 @@ def test_a_bar_is_drawn_and_removed_where_somebody_watches_a_cell(capsys, monkey
     assert not blank.strip() and not end
 
 
+@pytest.mark.parametrize("kernel, watched, lines", [(0, 0, 1), (1, 0, 0), (1, 1, 1)])
+def test_a_line_is_not_said_in_a_notebook_that_nobody_watches(
+    capsys, monkeypatch, kernel, watched, lines
+):
+    monkeypatch.setattr(progress, "_kernel", lambda: kernel)
+    monkeypatch.setattr(progress, "accepts_input", lambda: watched)
+    progress.say("is converted")
+    assert capsys.readouterr().err == "is converted\n" * lines
+
+
 def test_few_units_have_no_bar(capsys):
     for total, written in ((4, False), (5, True)):
         with progress.bar("layer 1", total, least=5) as bar:

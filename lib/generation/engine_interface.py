@@ -307,4 +307,6 @@ def engine_class(name: str):
     """
     if name not in ENGINES:
         raise unknown("engine", name, ENGINES)
-    return importlib.import_module(f"lib.generation.{name}_engine").Engine
+    engine = importlib.import_module(f"lib.generation.{name}_engine").Engine
+    engine.require_installed()
+    return engine

@@ -41,6 +41,10 @@ class Engine(Writer):
 
     load = staticmethod(with_weights)
 
+    @staticmethod
+    def require_installed() -> None:
+        """Do nothing, because this package requires transformers."""
+
     @torch.inference_mode()
     def _stream(
         self, requests: list[Request], sampling: Sampling, positions: int

@@ -24,24 +24,33 @@ from lib.generation.engine_interface import (
 from lib.models.loading import Loaded, load_without_weights
 from lib.models.weights import free_memory
 
-# vLLM reads these when it is imported, and its processes inherit them. They communicate
-# only within this machine.
-os.environ.setdefault("VLLM_HOST_IP", "127.0.0.1")
-os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
-os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
-try:
-    from vllm import LLM, SamplingParams, TokensPrompt
-except ImportError as error:
-    command = (
-        "pip install --no-deps -r requirements/vllm.txt (CPU) or pip install"
-        " vllm==0.32.0 (CUDA)"
-    )
-    raise InputError(f"engine vllm cannot be imported ({error}): {command}") from error
-
 # Positions of a cache block on a CPU. Only complete blocks are reused as a prefix, and
 # vLLM's default of 128 is longer than many prompts.
 CPU_BLOCK = 32
 CPU_SHARE = 0.5  # share of the free memory that the cache may use on a CPU
+
+
+def imported_vllm() -> Any:
+    """Return the package vllm, imported with the environment that it needs; raise
+    InputError if it cannot be imported.
+
+    vLLM reads these variables when it is imported, and its processes inherit them. They
+    communicate only within this machine.
+    """
+    os.environ.setdefault("VLLM_HOST_IP", "127.0.0.1")
+    os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
+    os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
+    try:
+        import vllm
+    except ImportError as error:
+        command = (
+            "pip install --no-deps -r requirements/vllm.txt (CPU) or pip install"
+            " vllm==0.32.0 (CUDA)"
+        )
+        raise InputError(
+            f"engine vllm cannot be imported ({error}): {command}"
+        ) from error
+    return vllm
 
 
 class Engine(Writer):
@@ -52,6 +61,11 @@ class Engine(Writer):
 
     llm: Any = None  # vllm.LLM; None before the first prompt
     capacity = 0  # maximum length of a prompt with its answer, in tokens
+
+    @staticmethod
+    def require_installed() -> None:
+        """Raise InputError if vLLM cannot be imported."""
+        imported_vllm()
 
     @staticmethod
     def load(loaded: Loaded) -> Loaded:
@@ -90,13 +104,14 @@ class Engine(Writer):
         elicitation: tokens that are appended to the answer so far; empty before the
         elicitation.
         """
+        vllm = imported_vllm()
         prompts = []
         parameters = []
         for row in rows:
             request = row.request
             ids = [*request.input_ids, *row.written, *elicitation]
-            prompts.append(TokensPrompt(prompt_token_ids=ids))
-            settings = SamplingParams(
+            prompts.append(vllm.TokensPrompt(prompt_token_ids=ids))
+            settings = vllm.SamplingParams(
                 temperature=row.sampling.temperature,
                 top_p=row.sampling.top_p,
                 max_tokens=limit,
@@ -143,7 +158,7 @@ class Engine(Writer):
                 "kv_cache_memory_bytes": int(free_memory() * CPU_SHARE),
             }
         try:
-            self.llm = LLM(**arguments)
+            self.llm = imported_vllm().LLM(**arguments)
         # vLLM's processes fail with exceptions of any type, and print the details.
         except Exception as error:
             reason = " ".join(str(error).split())[:300]

@@ -28,27 +28,33 @@ from lib.generation.engine_interface import (
 )
 from lib.models.loading import Loaded, load_without_weights
 
-# Ray reads these when it is imported, and its processes inherit them.
-os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-if (os.environ.get("RAY_ADDRESS") or "local") == "local":
-    # On a cluster of only this machine, every process listens on loopback, and answers
-    # only the processes of this run, which know the token.
-    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
-    os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-try:
-    import ray
-    from ray.exceptions import RayError
-    from ray.util import ActorPool
-except ImportError as error:
-    raise InputError(
-        f"workers need Ray ({error}): pip install --no-deps -r requirements/ray.txt"
-    ) from error
-
 # Seconds that a cluster that is too small for all workers has to start more machines.
 SECONDS_FOR_WORKERS = 600
 SECONDS_TO_CONNECT = 10  # for the first connection to a cluster
 # Bytes of Ray's shared memory on this machine, which are enough for completions.
 OBJECT_STORE = 128 * 2**20
+
+
+def imported_ray() -> Any:
+    """Return the package ray, imported with the environment that it needs; raise
+    InputError if it is not installed.
+
+    Ray reads these variables when it is imported, and its processes inherit them.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    if (os.environ.get("RAY_ADDRESS") or "local") == "local":
+        # On a cluster of only this machine, every process listens on loopback, and
+        # answers only the processes of this run, which know the token.
+        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+        os.environ["RAY_AUTH_MODE"] = "token"
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+    try:
+        import ray
+    except ImportError as error:
+        raise InputError(
+            f"workers need Ray ({error}): pip install --no-deps -r requirements/ray.txt"
+        ) from error
+    return ray
 
 
 class Worker:
@@ -81,6 +87,7 @@ def _engine(
     """
     loaded = load_without_weights(spec, device, dtype)
     if loaded.revision != revision:
+        ray = imported_ray()
         raise InputError(
             f"the worker at {ray.util.get_node_ip_address()} has revision"
             f" {loaded.revision}, this run {spec} at revision {revision}"
@@ -108,6 +115,7 @@ class Workers:
 
         Raises InputError if that fails.
         """
+        ray = imported_ray()
         address = os.environ.get("RAY_ADDRESS") or "local"
         settings: dict[str, Any] = {"logging_level": logging.ERROR}
         failure = f"the Ray cluster at {address} cannot be joined"
@@ -125,7 +133,7 @@ class Workers:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        ray.shutdown()  # ends the actors, too
+        imported_ray().shutdown()  # ends the actors, too
 
     def complete(
         self, requests: Sequence[Request], sampling: Sampling
@@ -136,6 +144,7 @@ class Workers:
         InputError if a worker raises it, and if the cluster stays too small for all
         workers.
         """
+        ray = imported_ray()
         loaded = self.loaded
         weights = (loaded.spec, loaded.device, loaded.dtype, loaded.revision)
         engine = (self.engine, self.batch_size, max(1, self.gpus))
@@ -144,7 +153,7 @@ class Workers:
         actor = ray.remote(Worker).options(
             num_cpus=1, num_gpus=self.gpus, max_restarts=-1, max_task_retries=1
         )
-        pool = ActorPool([actor.remote(make) for _ in range(self.count)])
+        pool = ray.util.ActorPool([actor.remote(make) for _ in range(self.count)])
         # Sorted by the settings of ARM, because a batch has only one setting.
         waiting = sorted(requests, key=lambda request: repr(request.arm))
         share = math.ceil(len(waiting) / self.count)
@@ -162,14 +171,14 @@ class Workers:
                 self._require_room()
             except InputError as error:
                 raise InputError(f"a worker refuses: {error.args[0]}") from error
-            except RayError as error:
+            except ray.exceptions.RayError as error:
                 reason = _end_of_message(error)
                 message = f"prompts are skipped, which another run completes: {reason}"
                 print(message, file=sys.stderr, flush=True)
 
     def _require_room(self) -> None:
         """Raise InputError if the cluster is too small for all workers."""
-        resources = ray.cluster_resources()
+        resources = imported_ray().cluster_resources()
         cpus, gpus = (int(resources.get(kind, 0)) for kind in ("CPU", "GPU"))
         if cpus < self.count or gpus < self.count * self.gpus:
             raise InputError(

@@ -51,6 +51,8 @@ def checkpoint_errors(name: str | Path, folder: Path | None = None) -> Iterator[
         message = str(error)
         if not isinstance(error, InputError):
             reason = " ".join(message.split()) or type(error).__name__
+            if isinstance(error, KeyError):
+                reason += " is missing, or transformers does not know it"
             message = disk_full(error) or f"{name}: cannot be loaded: {reason}"
         if folder:
             message = message.replace(str(folder), str(name))

@@ -8,7 +8,6 @@ import contextlib
 import functools
 import hashlib
 import io
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 import gguf
 import transformers
 
-from lib import paths
+from lib import paths, progress
 from lib.errors import InputError
 from lib.files.atomic import complete_folder
 from lib.models.checkpoint import (
@@ -37,7 +36,7 @@ STOP_TOKENS = ("eos_token_id", "eot_token_id", "padding_token_id")
 
 def converted(source: Source, dtype: str) -> Path:
     """Return the checkpoint of a GGUF model in `dtype`. It is converted on first use,
-    which a line on stderr announces.
+    which a line announces (`lib.progress.say`).
 
     Raises InputError if a wheel is missing, if the parts have another digest, if
     transformers does not know the file's architecture or tensors are missing, and if
@@ -50,11 +49,9 @@ def converted(source: Source, dtype: str) -> Path:
     def fill(folder: Path) -> None:
         parts = gguf_parts(source)
         gigabytes = sum(part.stat().st_size for part in parts) / 1e9
-        print(
+        progress.say(
             f"{Path(source.gguf).name}: is converted to {dtype}, which happens once and"
-            f" takes about a minute for each GB; it has {gigabytes:.1f}",
-            file=sys.stderr,
-            flush=True,
+            f" takes about a minute for each GB; it has {gigabytes:.1f}"
         )
         if not source.wheels:
             _convert(parts[0], folder, dtype)
@@ -90,10 +87,21 @@ def _join(parts: list[Path], joined: Path, source: Source) -> None:
 
 
 def _convert(path: Path, folder: Path, dtype: str) -> None:
-    """Write config, tokenizer and dequantised weights of a GGUF file into `folder`."""
+    """Write config, tokenizer and dequantised weights of a GGUF file into `folder`.
+
+    Raises InputError for a file that is no model, such as an adapter or the encoder of
+    images.
+    """
     file: Any = {"pretrained_model_name_or_path": path.parent, "gguf_file": path.name}
     with _opened_once():
-        special = _special_tokens(gguf.GGUFReader(str(path)))
+        reader = gguf.GGUFReader(str(path))
+        kind = reader.get_field("general.type")
+        if kind and kind.contents() != "model":
+            raise InputError(
+                f"{path.name} is of the type {kind.contents()}, and not a model: give"
+                " the model's own file"
+            )
+        special = _special_tokens(reader)
         tokenizer: Any = transformers.AutoTokenizer.from_pretrained(**file)
         if special.get("add_bos_token"):
             # transformers does not read this field: Gemma's texts begin with <bos>.

@@ -86,6 +86,12 @@ def _refusal(repo: str, error: BaseException) -> str | None:
     """Return in one line why an exception prevents a download; None for other
     exceptions.
     """
+    if isinstance(error, httpx2.UnsupportedProtocol):
+        return (
+            f"{repo}: cannot be downloaded, because HF_ENDPOINT is"
+            f" {constants.ENDPOINT!r}: give an address that begins with https://, or"
+            " unset it"
+        )
     if isinstance(error, UNREACHABLE):
         return (
             f"{repo}: cannot be downloaded, {constants.ENDPOINT} does not answer or"

@@ -18,6 +18,12 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "claim": ["load_claims"],
         "judging": ["gather", "judge"],
-        "verdicts": ["models_of", "numbers_table", "verdict_table", "write_verdicts"],
+        "verdicts": [
+            "models_of",
+            "numbers_table",
+            "statements",
+            "verdict_table",
+            "write_verdicts",
+        ],
     },
 )

@@ -21,7 +21,7 @@ from lib.files.text_files import read_bytes
 from lib.paths import relative_path
 from lib.statistics.intervals import ENOUGH, format_interval
 from reproduction import paths
-from reproduction.figures.notebook_tables import interval_texts, looks_same
+from reproduction.figures.notebook_tables import interval_texts, looks_same, short
 from reproduction.profiles import Profile
 
 FILE = "claims.json"
@@ -235,9 +235,9 @@ def numbers_table(verdicts: Iterable[Verdict]) -> pd.DataFrame:
     """Return the numbers behind the verdicts on tested claims, in a row per verdict.
 
     `part` is the deciding part, `measured` its estimate with the interval, and `range`
-    where the claim expects it. `parts` says how many parts hold and are refuted; it is
-    empty for a claim with one part, as is `part`. `untrained` says which verdict
-    untrained networks get, and `rule` when the rule was written.
+    where the claim expects it, in its unit. `parts` says how many parts hold and are
+    refuted; it is empty for a claim with one part, as is `part`. `untrained` says which
+    verdict untrained networks get, and `rule` when the rule was written.
     """
     by_claim: dict[str, list[Verdict]] = {}
     for verdict in verdicts:
@@ -255,19 +255,27 @@ def numbers_table(verdicts: Iterable[Verdict]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def statements(table: pd.DataFrame) -> str:
+    """Return the claims of a table with columns `id` and `claim`, each once, as a list
+    in Markdown.
+    """
+    claims = dict(zip(table["id"], table["claim"], strict=True))
+    return "\n".join(f"- `{id}`: {claim}" for id, claim in claims.items())
+
+
 def _row(
     verdict: Verdict, part: str, measured: str, bounds: tuple[float | None, ...]
 ) -> dict[str, Any]:
     has_several = verdict.parts > 1
     return {
+        "id": verdict.id,
         "claim": verdict.title,
         "reading": verdict.reading,
-        "model": verdict.model,
+        "model": short(verdict.model),
         "verdict": f"{verdict.word} †" if verdict.lost else verdict.word,
         "part": part if has_several else "",
         "measured": measured,
-        "range": _range(*bounds),
-        "unit": verdict.unit,
+        "range": f"{_range(*bounds)} {verdict.unit}".strip(),
         "n": verdict.n,
         "parts": _parts(verdict) if has_several else "",
         "untrained": UNTRAINED_VERDICT[verdict.specific],

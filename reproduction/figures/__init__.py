@@ -50,6 +50,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "say",
             "show",
             "side_by_side",
+            "text_describes",
         ],
     },
 )

@@ -137,12 +137,36 @@ class FoldedTable:
         return f"<details>{summary}{self.table.to_html()}</details>"
 
 
+caveat = ""  # a line above each table and figure of a notebook
+
+
+def text_describes(described, run):
+    """Set the caveat above the tables and figures that follow in a notebook, if `run`
+    is not the profile whose results its text describes.
+
+    described: the name of that profile. run: the Profile that is shown.
+    """
+    global caveat
+    caveat = ""
+    if run.name != described:
+        caveat = (
+            f"*Results of `{run.name}`. The text describes those of `{described}`.*"
+        )
+
+
+def say_caveat():
+    """Show the caveat, if there is one."""
+    if caveat:
+        say(caveat)
+
+
 def show(table, columns=None, digits=2):
     """Return columns of a DataFrame as `rounded` does; folded if there are more than
-    MAX_UNFOLDED_ROWS rows, and None if there is none.
+    MAX_UNFOLDED_ROWS rows, and None if there is none. The caveat is shown first.
     """
     if table.empty:
         return None
+    say_caveat()
     shown = rounded(table, columns, digits)
     return FoldedTable(shown) if len(shown) > MAX_UNFOLDED_ROWS else shown
 

@@ -21,7 +21,7 @@ from IPython.display import Image, Markdown, display
 
 from lib.files.atomic import write_atomically
 from lib.paths import relative_path
-from reproduction.figures.notebook_tables import csv_of, shows_same
+from reproduction.figures.notebook_tables import csv_of, say_caveat, shows_same
 
 # A reader's matplotlib configuration has no effect.
 plt.style.use(["default", Path(__file__).with_name("paper.mplstyle")])
@@ -114,6 +114,7 @@ def keep(run, name, figure, *tables):
         # Last, so that a run that stopped before draws the pictures again.
         write_atomically(path.with_suffix(".csv"), csv.encode())
     plt.close(figure)
+    say_caveat()
     display(Image(path.with_suffix(".png"), retina=True))
     display(Markdown(f"Saved as `{relative_path(path)}.png`, `.pdf` and `.csv`."))
 

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 from artists import table
 
+from reproduction.figures import notebook_tables
 from reproduction.figures.notebook_tables import (
     in_words,
     intervals_of,
@@ -86,6 +87,19 @@ def test_models_are_put_side_by_side_in_order_of_appearance():
 def test_a_table_without_rows_is_not_shown(capsys):
     assert show(table(GAPS)[:0]) is None
     assert not capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name, lines", [("families", 0), ("families-1", 1)])
+def test_a_line_above_each_table_names_a_run_that_the_text_does_not_describe(
+    monkeypatch, name, lines
+):
+    said = []
+    monkeypatch.setattr(notebook_tables, "caveat", "of an earlier run")
+    monkeypatch.setattr(notebook_tables, "say", said.append)
+    notebook_tables.text_describes("families", SimpleNamespace(name=name))
+    show(table(GAPS))
+    assert len(said) == lines
+    assert all("`families-1`" in line and "`families`" in line for line in said)
 
 
 def test_a_long_table_is_folded_on_the_page_and_printed_in_full():

@@ -8,7 +8,7 @@ import pytest
 from artists import texts
 
 from lib.files.atomic import write_atomically
-from reproduction.figures import saved_figures
+from reproduction.figures import notebook_tables, saved_figures
 from reproduction.figures.saved_figures import grid
 
 CURVE = pd.DataFrame({"token": [1, 2, 3], "weight": [1 / 3, 0.25, float("nan")]})
@@ -44,6 +44,14 @@ def test_a_figure_is_saved_in_three_files_and_shown_with_its_file_name(run, show
     assert picture.data == files["fig.png"]
     assert f"`{run.figures}/fig.png`" in saved.data
     assert not plt.get_fignums()
+
+
+def test_a_caveat_stands_above_a_figure(run, shown, monkeypatch):
+    monkeypatch.setattr(notebook_tables, "caveat", "Results of another profile.")
+    monkeypatch.setattr(notebook_tables, "display", shown.append)
+    draw(run)
+    caveat, *_ = shown
+    assert caveat.data == "Results of another profile."
 
 
 def test_a_saved_figure_with_the_same_numbers_is_not_rewritten(run, shown):

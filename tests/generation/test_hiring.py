@@ -43,15 +43,27 @@ def remote(kind):
 def workers(monkeypatch):
     """The module lib.generation.workers, with the stand-in for Ray."""
     monkeypatch.setattr(os, "environ", {**os.environ})
-    for name, content in {
-        "ray": {"remote": remote},
-        "ray.exceptions": {"RayError": OSError},
-        "ray.util": {"ActorPool": Pool},
-    }.items():
-        monkeypatch.setitem(sys.modules, name, SimpleNamespace(**content))
+    parts = {
+        "ray.exceptions": SimpleNamespace(RayError=OSError),
+        "ray.util": SimpleNamespace(ActorPool=Pool),
+    }
+    ray = {name.partition(".")[2]: part for name, part in parts.items()}
+    parts["ray"] = SimpleNamespace(remote=remote, **ray)
+    for name, part in parts.items():
+        monkeypatch.setitem(sys.modules, name, part)
     monkeypatch.delitem(sys.modules, "lib.generation.workers", raising=False)
     yield importlib.import_module("lib.generation.workers")
     sys.modules.pop("lib.generation.workers", None)
+
+
+def test_the_environment_changes_when_ray_is_needed_and_not_before(workers):
+    before = dict(os.environ)
+    importlib.reload(workers)
+    assert os.environ == before
+    workers.imported_ray()
+    token = os.environ["RAY_AUTH_TOKEN"]
+    workers.imported_ray()  # for a second cluster, whose processes know the first token
+    assert os.environ["RAY_AUTH_TOKEN"] == token
 
 
 def test_each_worker_makes_one_engine_for_one_device_even_without_a_gpu(

@@ -7,6 +7,7 @@ installed, it is compared with the transformers engine, in float32 on the demo m
 import importlib
 import importlib.util
 import itertools
+import os
 import sys
 from types import SimpleNamespace
 
@@ -106,6 +107,15 @@ def test_an_answer_without_a_box_is_elicited_by_a_second_call(
     elicited = "" if calls == FIRST else f"{ELICITATION}42}}"
     assert completion.text == tokenizer.decode(written) + elicited
     assert completion.finish_reason == ("stop" if limit == 10 else "length")
+
+
+def test_the_environment_changes_when_vllm_is_needed_and_not_before(vllm, monkeypatch):
+    for name in ("VLLM_HOST_IP", "VLLM_LOGGING_LEVEL", "VLLM_NO_USAGE_STATS"):
+        monkeypatch.delenv(name, raising=False)
+    importlib.reload(vllm)
+    assert "VLLM_HOST_IP" not in os.environ
+    engine_class("vllm")
+    assert os.environ["VLLM_HOST_IP"] == "127.0.0.1"
 
 
 def test_prompts_are_sent_in_chunks_and_the_context_fits_the_longest(engine):

@@ -269,6 +269,16 @@ def test_a_file_that_lacks_a_tensor_is_named(tmp_path, cache, refused):
     assert not complete(cache)
 
 
+def test_a_file_of_an_adapter_is_named(tmp_path, cache, refused):
+    writer = gguf.GGUFWriter(tmp_path / "lora.gguf", "qwen2")
+    writer.add_type("adapter")
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    message = refused(on_cpu, tmp_path / "lora.gguf")
+    assert message.startswith("lora.gguf is of the type adapter, and not a model")
+
+
 def test_remains_of_an_interrupted_conversion_are_not_used_as_a_checkpoint(
     small, cache, monkeypatch, refused
 ):

@@ -189,6 +189,16 @@ def test_a_missing_network_is_reported_quickly_and_cached_models_need_none(
     assert first_three(REPO) == folder
 
 
+@pytest.mark.parametrize("endpoint", ["", "hub.example"])
+def test_an_address_of_the_hub_without_https_is_named_with_its_variable(
+    server, monkeypatch, refused, endpoint
+):
+    point_at(endpoint, monkeypatch)
+    for fetch in (source_with_config, snapshot, first_three):
+        message = refused(fetch, "org/name")
+        assert re.search(f"HF_ENDPOINT is '{endpoint}': .* https://", message)
+
+
 def test_a_full_disk_is_named_and_a_bug_is_not_reported_as_a_hub_error(
     monkeypatch, refused
 ):

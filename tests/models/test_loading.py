@@ -218,6 +218,7 @@ def adapter(folder):
     beside_an_adapter(folder)
 
 
+OF_IMAGES = {"rope_type": "mrope", "rope_theta": 1e4, "mrope_section": [2, 1, 1]}
 GPTQ = {"quant_method": "gptq", "bits": 4}
 # A function that makes a folder unusable, and the error message.
 UNUSABLE = [
@@ -236,6 +237,7 @@ UNUSABLE = [
         r"in the shape \[49152, 8\], but config.json requires \[49152, 12\]",
     ),
     (configured(num_attention_heads=3), r"hidden size \(8\) is not a multiple of"),
+    (configured(rope_parameters=OF_IMAGES), "'mrope' is missing, or transformers does"),
     (configured(quantization_config=GPTQ), r"config.json says .* quantised \(gptq\)"),
     (adapter, "adapter_config.json: merge the adapter into its model"),
     (beside_an_adapter, "adapter_config.json: merge the adapter into its model"),
