@@ -396,12 +396,3 @@ def test_a_condition_of_layers_that_a_model_lacks_is_refused(run, condition, tmp
     with pytest.raises(InputError, match=rf"^{condition}: .* has layers 1 to \d$"):
         run(conditions=["none", condition])
     assert not list(tmp_path.rglob("scores.jsonl"))
-
-
-UNKNOWN = ["arm:mode=code", "layer-2-only", "gap+dilution", "layers-1-to-0-only"]
-
-
-@pytest.mark.parametrize("condition", UNKNOWN)
-def test_conditions_that_likelihoods_do_not_support_are_refused(condition):
-    with pytest.raises((InputError, ValueError)):
-        Likelihood(models=["demo"], conditions=["none", condition])
