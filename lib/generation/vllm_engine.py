@@ -21,8 +21,7 @@ from lib.generation.engine_interface import (
     chunk_size,
     elicitation_tokens,
 )
-from lib.models.loading import Loaded, load_without_weights
-from lib.models.weights import free_memory
+from lib.models.loading import Loaded, free_memory, load_without_weights
 
 # vLLM reads these when it is imported, and its processes inherit them. They communicate
 # only within this machine.

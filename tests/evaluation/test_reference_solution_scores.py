@@ -21,7 +21,7 @@ from lib.errors import InputError
 from lib.files.text_files import read
 from lib.generation import scoring
 from lib.generation.engine_interface import processor_name
-from lib.models import weights
+from lib.models import loading
 from lib.models.loading import load
 from lib.prompts.building import build_prompt
 from lib.prompts.conditions import Filler, parse_condition
@@ -233,7 +233,7 @@ def test_scores_with_layers_read_from_disk_equal_those_of_the_loaded_model(
 ):
     conditions = ["none", ARM, "gap", "dilution"]
     loaded = run(conditions=conditions)
-    monkeypatch.setattr(weights, "free_memory", lambda *_: 0)
+    monkeypatch.setattr(loading, "free_memory", lambda *_: 0)
     from_disk = run(conditions=conditions, folder="from disk")
     assert "stay on disk" in capsys.readouterr().err
     assert list(from_disk.key) == list(loaded.key)
