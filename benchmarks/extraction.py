@@ -1,6 +1,6 @@
 """Time of received attention, compared with plain forward passes.
 
-    python benchmarks/extraction.py [--tokens 1024 2048]
+    python benchmarks/extraction.py
 
 It is measured on the demo model and this machine: of layer 1 and of all layers by this
 project, from transformers' eager attention, and without any attention being received
@@ -8,7 +8,6 @@ project, from transformers' eager attention, and without any attention being rec
 benchmarks/results/extraction.csv: median seconds, and their ratio to eager attention's.
 """
 
-import argparse
 import functools
 import statistics
 import sys
@@ -23,6 +22,7 @@ from lib.attention.received import received_attention
 from lib.models.loading import load
 
 REPEATS = 5
+LENGTHS = (128, 256, 512, 1024, 2048)  # tokens
 
 
 def random_ids(tokens: int) -> torch.Tensor:
@@ -63,12 +63,9 @@ def received(patterns) -> torch.Tensor:
 @torch.inference_mode()
 def main() -> None:
     """Measure each way at every length, and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    lengths = [128, 256, 512, 1024, 2048]
-    parser.add_argument("--tokens", type=int, nargs="+", default=lengths)
     calls = ways()
     rows = []
-    for tokens in parser.parse_args().tokens:
+    for tokens in LENGTHS:
         ids = random_ids(tokens)
         at_length = {name: functools.partial(call, ids) for name, call in calls.items()}
         times = in_turns(at_length, REPEATS, time.perf_counter)

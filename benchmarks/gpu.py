@@ -1,6 +1,6 @@
 """Throughput on a GPU: received attention, likelihoods, and answers compared with vLLM.
 
-    python benchmarks/gpu.py [--model Qwen/Qwen2.5-Math-7B] [--prompts 256]
+    python benchmarks/gpu.py [--model Qwen/Qwen2.5-Math-7B]
 
 Three rows with tokens per second, in the dtype of the device: received attention of all
 layers and log p of texts, each compared with a plain forward pass, and answers to
@@ -34,6 +34,7 @@ from reproduction.evaluation.score_run import score_rows
 TOKENS = 1024
 ROWS = 16
 SCORED = 256  # problems
+ANSWERED = 256  # problems
 NEW_TOKENS = 256
 REPEATS = 3
 
@@ -73,7 +74,7 @@ def forwards(loaded: Loaded) -> list[dict]:
     ]
 
 
-def answers(spec: str, engine: str, prompts: int) -> float:
+def answers(spec: str, engine: str) -> float:
     """Return the tokens per second of an engine that answers problems."""
     gc.collect()
     torch.cuda.empty_cache()  # vLLM takes nearly all of the memory
@@ -81,7 +82,7 @@ def answers(spec: str, engine: str, prompts: int) -> float:
     writer = engine_class(engine)(loaded, None)
     style = "chat" if loaded.tokenizer.chat_template else "plain"
     requests = []
-    for problem in load_problems("embedded", limit=prompts, seed=0):
+    for problem in load_problems("embedded", limit=ANSWERED):
         prompt = build_prompt(loaded.tokenizer, problem.problem, "mless", format=style)
         requests.append(Request(problem.id, prompt.input_ids.tolist()))
     # Begin with the longest prompt, because vLLM restarts for a longer context.
@@ -97,17 +98,16 @@ def main() -> None:
     """Measure the three rows and write them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", default="demo")
-    parser.add_argument("--prompts", type=int, default=256)
-    options = parser.parse_args()
-    loaded = load(options.model)
+    model = parser.parse_args().model
+    loaded = load(model)
     settings = {"model": loaded.name, "dtype": loaded.dtype}
     settings["device"] = processor_name(loaded.device)
     rows = forwards(loaded)
     del loaded
     row: dict = {"row": "answers"}
-    row["ours"] = answers(options.model, "transformers", options.prompts)
+    row["ours"] = answers(model, "transformers")
     if importlib.util.find_spec("vllm"):
-        row["other"] = answers(options.model, "vllm", options.prompts)
+        row["other"] = answers(model, "vllm")
     table = pd.DataFrame([*rows, row], columns=["row", "ours", "other"])
     print(keep("gpu", table, **settings).iloc[:, :5].to_string(index=False))
 

@@ -73,8 +73,6 @@ reproduce --profile twice.yaml | twice.yaml: line 8: limit is given twice
 reproduce --profile tab.yaml | tab.yaml: line 3: found character
 reproduce --profile object.yaml | could not determine a constructor
 reproduce --only 77 | unknown notebook '77': choose from 01_attention_maps
-reproduce --limit abc | limit: must be a valid integer
-reproduce --limit 2 --name demo | name 'demo' is a profile of data/profiles
 reproduce --limit 2 --name a/b |
 name: must match pattern
 grade broken.jsonl | broken.jsonl, line 2: not valid JSON

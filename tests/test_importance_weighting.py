@@ -13,7 +13,6 @@ from lib.statistics.importance_weighting import (
     log_weights,
     slope_values,
 )
-from lib.statistics.intervals import interval
 
 NAMES = ["right", "log_p", "drawn_from", "problem"]
 
@@ -47,11 +46,6 @@ def estimates(sample):
 def slopes(sample):
     """Return the values whose mean is the calibration slope of a sample."""
     return slope_values(sample["log_p"] @ [-1, 1], sample["drawn_from"] == 1)
-
-
-def slope(sample):
-    """Return the calibration slope of a sample with its interval."""
-    return interval(slopes(sample), sample["problem"])
 
 
 @given(samples)
@@ -97,24 +91,6 @@ def test_prompts_without_common_texts_give_the_unweighted_difference(sample):
     # For the prompts that drew the sample this is the smallest possible size.
     weights = log_weights(sample["log_p"], sample["log_p"])
     assert effective_sample_size(weights) == pytest.approx(len(weights) / 2)
-
-
-def test_the_difference_is_found_and_the_slope_is_1():
-    sample = drawn(problems=4000, each=2, seed=0)
-    under_either = np.random.default_rng(1).normal([[-0.5], [0.5]], 1, (2, 10**6))
-    first, second = (1 / (1 + np.exp(1 - under_either))).mean(1)
-    found = interval(estimates(sample))
-    assert found.low < second - first < found.high
-    assert found.high - found.low < 0.03
-    check = slope(sample)
-    assert check.low < 1 < check.high
-    assert check.high - check.low < 0.2
-
-
-def test_draws_from_another_temperature_are_found_by_the_slope():
-    sample = drawn(problems=400, each=2, seed=0)
-    sample["log_p"] = sample["log_p"] * 2
-    assert slope(sample).high < 0.7
 
 
 @pytest.mark.parametrize("shift", [-1000, 0, 100])

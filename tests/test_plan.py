@@ -11,7 +11,6 @@ from hand_written import keep
 from hub_server import serving
 
 import lib.paths
-from lib.files.text_files import read
 from reproduction import evaluation, paths, plan
 from reproduction.__main__ import main
 from reproduction.evaluation import profile_parts, scored_texts
@@ -145,18 +144,6 @@ def test_scores_are_planned_for_sampled_answers_with_mixed_grades(small, monkeyp
     evaluation.draws(changed(small, "pass_rates", limit=1))
     planned = tasks_of(small, names=["draws", "draw_scores"])
     assert counts(planned) == [("draws", 8, 4), ("draw_scores", 24, 12)]
-
-
-def test_only_stored_rows_that_the_profile_wants_count_as_done(small):
-    evaluation.scores(changed(small, "likelihood", limit=2))
-    file = small.results / "likelihood" / "scores.jsonl"
-    rows = read(file)
-    assert counts(tasks_of(small, names=["likelihood"])) == [("likelihood", 24, 8)]
-    both = changed(small, "likelihood", models=[GATED, OPEN])
-    planned = tasks_of(both, names=["likelihood"])
-    assert counts(planned) == [("likelihood", 24, 8), ("likelihood", 24, 0)]
-    keep(file, [row | {"key": f"{row['key']}!"} for row in rows])
-    assert counts(tasks_of(small, names=["likelihood"])) == [("likelihood", 24, 0)]
 
 
 def test_the_repositorys_answers_need_no_model():

@@ -255,18 +255,3 @@ def test_a_variation_inherits_the_accuracy_settings_that_it_does_not_change():
     direct = load_profile("families").accuracy.variations["direct"]
     assert direct.max_new_tokens == 0
     assert direct.elicit
-
-
-def test_two_models_whose_results_would_have_one_file_name_are_refused(
-    tmp_path, refused
-):
-    for name in ("c d", "c-d"):
-        (tmp_path / name).mkdir()
-    models = {"models": ["c d", "c-d"]}
-    content = {"name": "mine", "description": "x", "attention": models}
-    content["accuracy"] = {"models": ["c d"]}
-    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(content))
-    message = refused(load_profile, tmp_path / "mine.yaml")
-    assert message.endswith(
-        "both called c-d in results: use a separate profile for each"
-    )

@@ -21,8 +21,7 @@ from lib.attention.custom_attention import attending
 from lib.attention.query_blocks import Step
 from lib.generation.engine_interface import Completion, Request, Row, Sampling, Writer
 from lib.generation.key_value_caches import SlotCache, overflow_error, prefill
-from lib.models.loading import with_weights
-from lib.models.weights import free_memory
+from lib.models.loading import free_memory, with_weights
 from lib.prompts.batches import batch_tokens, in_batches
 
 # Share of the free memory that the cache may use. The rest is for prefills on a GPU,

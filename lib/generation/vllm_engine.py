@@ -21,8 +21,7 @@ from lib.generation.engine_interface import (
     chunk_size,
     elicitation_tokens,
 )
-from lib.models.loading import Loaded, load_without_weights
-from lib.models.weights import free_memory
+from lib.models.loading import Loaded, free_memory, load_without_weights
 
 # Positions of a cache block on a CPU. Only complete blocks are reused as a prefix, and
 # vLLM's default of 128 is longer than many prompts.

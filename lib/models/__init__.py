@@ -8,10 +8,9 @@
     hub               download a complete model from the hub, or the byte ranges of its
                       first layers
     conversion        convert a GGUF model into a checkpoint in the cache
-    weights           build a model with the weights of a checkpoint, or with random
-                      ones; the free memory, within the limit of a job
     fused_norms       compute RMSNorms with fewer kernels on a GPU
-    loading           `load`, which uses all of these and returns a `Loaded`
+    loading           `load`, which uses all of these and returns a `Loaded`, with the
+                      weights of a checkpoint or random ones; the free memory
 
 Names and configs are read without torch, so that a mistyped name, a missing wheel or a
 head that the model lacks is reported at once.

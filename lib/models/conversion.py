@@ -8,12 +8,14 @@ import contextlib
 import functools
 import hashlib
 import io
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import gguf
 import transformers
+from transformers.utils.logging import disable_progress_bar
 
 from lib import paths, progress
 from lib.errors import InputError
@@ -24,7 +26,6 @@ from lib.models.checkpoint import (
     weights_digest,
 )
 from lib.models.sources import Source, gguf_parts
-from lib.models.weights import quiet
 
 CONVERSION = (
     2  # version of the conversion: a checkpoint of another version is converted again
@@ -158,3 +159,16 @@ def _special_tokens(reader: gguf.GGUFReader) -> dict[str, Any]:
         if field:
             special[name] = field.contents()
     return special
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Suppress warnings and progress bars of the libraries, such as those about tensors
+    that a model does not need.
+    """
+    disable_progress_bar()
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)

@@ -44,15 +44,6 @@ def test_later_layers_are_compared_with_layer_1_by_their_differences():
     assert differences == pytest.approx([0.3, 0.4])
 
 
-def test_a_claim_on_two_variables_has_values_for_each():
-    arguments = {"of": ["lambda", "mass"], "at": {"condition": "mless", "layer": 1}}
-    claim = CLAIMS["dilution"].model_copy(update={"arguments": arguments})
-    evidence = lambdas(0.5)
-    evidence["measured"]["mass"] = 4 * evidence["measured"]["lambda"]
-    means = values_of(claim, evidence).mean("problem").values
-    assert means.tolist() == [[0.5, 2]]
-
-
 def test_accuracies_are_compared_on_problems_of_a_part_answered_under_both_conditions():
     under_mless = right(5, 10) + right(20, 20)
     evidence = answers(none=right(10, 40), mless=under_mless)

@@ -5,9 +5,8 @@ cannot be tested.
 import numpy as np
 import pandas as pd
 import pytest
-from evidence import CLAIMS, verdict_on
+from evidence import verdict_on
 
-from reproduction.claims.judging import judge
 from reproduction.evaluation.weighted_pass_rates import checked_weighted_differences
 
 HALVES = ["none", "none", "mless", "mless"]
@@ -41,11 +40,3 @@ def test_a_claim_on_pass_rates_under_an_unscored_condition_is_not_tested(draws):
     one_half = draws[draws.drawn_under == "none"]
     judged = verdict_on(CLAIM, {"draws": one_half})
     assert "equally many answers of both halves" in judged.reason
-
-
-def test_a_claim_that_no_model_can_test_has_one_verdict(draws):
-    one_half = {"draws": draws[draws.drawn_under == "none"]}
-    unscored = {"draws": draws.drop(columns="mless")}
-    evidence = {"a": one_half, "b": unscored, "c": one_half, "no table": {}}
-    judged = judge([CLAIMS[CLAIM]], evidence)
-    assert [verdict.model for verdict in judged] == ["a"]

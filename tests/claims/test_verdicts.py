@@ -9,7 +9,6 @@ from hand_written import verdict
 from scipy import stats
 
 from lib.statistics.intervals import ENOUGH
-from lib.statistics.proportions import tango_interval
 from reproduction import paths
 from reproduction.claims.claim import Otherwise
 from reproduction.claims.decision_rule import verdict_of
@@ -106,21 +105,6 @@ def test_a_verdict_that_is_significant_only_before_correction_is_marked():
         assert (each.survives, each.lost) == (False, True)
 
 
-def test_an_accuracy_claim_has_tangos_interval():
-    # Of 60 answers 10 become wrong and 12 right.
-    solved = right(0, 10) + right(22, 50)
-    evidence = answers(none=right(20), mless=solved)
-    judged = verdict_on("accuracy-mless", evidence)
-    low, high = tango_interval(10, 12, 60)
-    shown = judged.estimate.low, judged.estimate.high
-    assert shown == pytest.approx((100 * low, 100 * high))
-
-
-def test_the_effect_of_two_untrained_networks_lies_between_theirs():
-    control = verdict_on("dilution", planted(0.6, 0.5, 0.8)).control
-    assert control.effect == pytest.approx(0.65)
-
-
 def test_a_change_in_log_likelihood_is_a_share_of_the_worked_examples_gain():
     rows = scores(mless=2, example=8)
     rows.loc[rows.condition == "mless", "nats"] += np.tile([-1.0, 1.0], 15)
@@ -208,12 +192,6 @@ def profile(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(paths, "DATA", tmp_path / "data")
     return profile
-
-
-def test_a_verdict_on_too_few_problems_is_never_significant():
-    row = verdict_on("accuracy-mless", answers(none=right(0, 12), mless=right(12, 12)))
-    assert row.p_holm < 0.01
-    assert (row.verdict, row.survives) == ("undecided", False)
 
 
 def test_a_claim_counts_as_written_after_the_numbers_of_models_that_it_lists():

@@ -82,17 +82,6 @@ def test_samples_of_one_problem_are_not_independent():
     assert none["accuracy"] == 25
 
 
-def test_problems_of_one_template_are_not_independent():
-    widths = []
-    for name in ("embedded/{0}/{1}", "p{1}"):
-        ids = [name.format(i // 4, i) for i in range(40)]
-        records = [record("none", ids[i], i // 4 % 2 == 0) for i in range(40)]
-        (none,) = summary(records)
-        assert none["accuracy"] == 50
-        widths.append(none["high"] - none["low"])
-    assert widths[0] > 1.5 * widths[1]
-
-
 def test_a_missing_sample_is_not_a_wrong_one_and_of_two_answers_the_first_counts():
     again = record("none", "p0", False)
     values = answer_tables.right_by_sample(
@@ -155,29 +144,6 @@ def test_empty_tables_have_their_columns(table):
     nothing = table(frame([]))
     assert nothing.empty
     assert {"model", "condition"} <= set(nothing.columns)
-
-
-def test_fillers_are_grouped_by_what_the_paper_varies_with_its_reported_numbers():
-    names = ["none", "mless@end", "mless:10", "other"]
-    table = pd.DataFrame(
-        {"model": "m", "condition": names, "accuracy": [50, 10, 40, 1]}
-    )
-    varied = answer_tables.varied_fillers(table)
-    length = varied[varied.varied == "Length (slashes)"].set_index("label")
-    assert length.accuracy.to_dict() == {"0": 50, "10": 40}
-    position = varied[varied.varied == "Position (55 slashes)"].set_index("label")
-    assert position.reported.to_dict() == {"no tokens": 72.4, "end": 0.0}
-
-
-def test_the_papers_accuracies_follow_those_of_this_run():
-    measured = {"model": "m", "condition": "none", "n": 40, "accuracy": 50.0}
-    measured |= {"low": 40.0, "high": 60.0}
-    both = answer_tables.beside_the_paper(pd.DataFrame([measured | {"effect": 1}]))
-    first, *reported = both.to_dict("records")
-    assert first == {"source": "this run", **measured}
-    by_paper = {(row["model"], row["condition"]): row["accuracy"] for row in reported}
-    assert by_paper["Qwen2.5-Math-7B", "mless"] == 76
-    assert len(by_paper) == 9
 
 
 def test_an_answer_longer_than_a_limit_counts_as_truncated_and_wrong():

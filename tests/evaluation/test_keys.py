@@ -63,7 +63,9 @@ def test_every_stored_score_of_the_families_has_the_key_that_the_profile_wants()
 
 OFFLINE = """
 import sys
+import reproduction.measurement.head_curves, reproduction.run
 from reproduction import evaluation
+from reproduction.claims import gather
 from reproduction.profiles import load_profile, profile_with_overrides
 
 for profile in (load_profile("families"), profile_with_overrides("families", limit=9)):
@@ -72,11 +74,12 @@ for profile in (load_profile("families"), profile_with_overrides("families", lim
     assert len(evaluation.answers(profile)) and len(evaluation.draws(profile))
     for part in ("likelihood", "ablations"):
         assert len(evaluation.scores(profile, part))
+assert gather(load_profile("families"))
 assert not {"torch", "transformers", "datasets"} & set(sys.modules)
 """
 
 
-def test_stored_rows_are_found_without_weights_tokenizers_texts_and_torch(
+def test_stored_rows_and_measurements_need_no_weights_tokenizers_texts_and_torch(
     tmp_path, monkeypatch
 ):
     monkeypatch.setenv("HF_HOME", str(tmp_path))
@@ -212,12 +215,6 @@ def test_the_score_of_a_draw_depends_on_its_answer_and_temperature(monkeypatch):
 
     assert key() == key(condition="mless") == key(sample=3)
     assert len({key(), key(0.9), key(key="b")}) == 3
-
-
-def test_settings_of_arm_are_those_of_the_condition_over_the_models():
-    math = resolve("Qwen2.5-Math-7B")
-    arm = parse_condition("arm:p1=90").arm_over(math.arm)
-    assert (arm.c, arm.p1) == (0.1, 90)
 
 
 def test_the_list_of_math_500_has_no_text():

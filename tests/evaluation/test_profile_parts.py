@@ -4,7 +4,6 @@ which a run computes missing ones.
 
 import pandas as pd
 import pytest
-import yaml
 from hand_written import keep
 
 from lib.files.text_files import read
@@ -148,35 +147,6 @@ def test_the_list_of_math_500_has_the_levels_of_the_stored_answers():
     assert dict(zip(stored.problem_id, stored.level, strict=True)) == levels
     sample = listed_problems("math500", 9, 0, levels=[2])
     assert {problem.level for problem in sample} == {2}
-
-
-# Settings of the families, and values with which none of the stored rows of a part are
-# found.
-OTHERS = """
-main | seed | 1
-main | filler.mless | "!"
-main | accuracy.format | plain
-main | accuracy.max_new_tokens | 99
-main | accuracy.dtype | float16
-main | accuracy.problems | embedded
-likelihood | likelihood.format | plain
-likelihood | likelihood.dtype | bfloat16
-draws | pass_rates.temperature | 0.9
-draws | pass_rates.max_new_tokens | 99
-"""
-
-
-@pytest.mark.parametrize("line", OTHERS.strip().splitlines())
-def test_rows_that_were_stored_with_other_settings_are_not_found(line):
-    part, path, value = line.split(" | ")
-    found = parts_of_profile(changed(FAMILIES, path, yaml.safe_load(value)))[part]
-    stored = found.stored()
-    # Rows under none do not depend on the slashes, and a base model has plain prompts
-    # in any case.
-    left = {"filler.mless": "none", "likelihood.format": "gemma-3-270m"}
-    columns = ["condition", "model"]
-    assert stored.empty or left[path] in stored[columns].drop_duplicates().to_numpy()
-    assert stored.empty is (path not in left)
 
 
 def test_scores_of_longer_solutions_than_a_section_allows_are_left_out():

@@ -21,7 +21,7 @@ from lib.errors import InputError
 from lib.files.text_files import read
 from lib.generation import scoring
 from lib.generation.engine_interface import processor_name
-from lib.models import weights
+from lib.models import loading
 from lib.models.loading import load
 from lib.prompts.building import build_prompt
 from lib.prompts.conditions import Filler, parse_condition
@@ -233,7 +233,7 @@ def test_scores_with_layers_read_from_disk_equal_those_of_the_loaded_model(
 ):
     conditions = ["none", ARM, "gap", "dilution"]
     loaded = run(conditions=conditions)
-    monkeypatch.setattr(weights, "free_memory", lambda *_: 0)
+    monkeypatch.setattr(loading, "free_memory", lambda *_: 0)
     from_disk = run(conditions=conditions, folder="from disk")
     assert "stay on disk" in capsys.readouterr().err
     assert list(from_disk.key) == list(loaded.key)
@@ -396,12 +396,3 @@ def test_a_condition_of_layers_that_a_model_lacks_is_refused(run, condition, tmp
     with pytest.raises(InputError, match=rf"^{condition}: .* has layers 1 to \d$"):
         run(conditions=["none", condition])
     assert not list(tmp_path.rglob("scores.jsonl"))
-
-
-UNKNOWN = ["arm:mode=code", "layer-2-only", "gap+dilution", "layers-1-to-0-only"]
-
-
-@pytest.mark.parametrize("condition", UNKNOWN)
-def test_conditions_that_likelihoods_do_not_support_are_refused(condition):
-    with pytest.raises((InputError, ValueError)):
-        Likelihood(models=["demo"], conditions=["none", condition])

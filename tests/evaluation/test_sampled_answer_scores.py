@@ -223,14 +223,6 @@ def test_an_unfinished_run_of_answers_is_reported_as_incomplete(
     assert f"{altered} is not complete, and" in capsys.readouterr().err
 
 
-def test_scores_are_found_in_a_renamed_file_of_the_folder(drawn, scored, tmp_path):
-    first = scored(drawn, "none", "mless")
-    file = tmp_path / "scores" / "scores.jsonl"
-    file.rename(file.with_name("scores-backup.jsonl"))
-    pd.testing.assert_frame_equal(scored(drawn, "none", "mless"), first)
-    assert not file.exists()
-
-
 def test_importance_weights_average_1_over_sampled_answers(draw, scored, tmp_path):
     folder = draw(tmp_path / "drawn", limit=1, samples=150, max_new_tokens=2)
     grade_as_right(folder, lambda row: row["sample"] == 0)
@@ -293,14 +285,3 @@ def test_answers_drawn_in_bfloat16_may_be_scored_in_float32(draw, scored, tmp_pa
     assert {row["dtype"] for row in rows} == {"float32"}
     answers = {row["key"]: row["dtype"] for row in read(folder / "completions.jsonl")}
     assert {answers[row["answer"]] for row in rows} == {"bfloat16"}
-
-
-def test_answers_of_other_settings_are_scored_beside_the_old_ones(
-    draw, scored, tmp_path
-):
-    folder = tmp_path / "both"
-    for tokens in (3, 4):
-        draw(folder, limit=1, samples=2, max_new_tokens=tokens)
-        grade_as_right(folder, lambda row: row["sample"] == 0)
-        assert len(scored(folder, "none", "mless")) == 4
-    assert len(read(tmp_path / "scores" / "scores.jsonl")) == 2 * 4 * 2

@@ -14,7 +14,6 @@ from reproduction.evaluation.weighted_pass_rates import (
     checked_weighted_differences,
     is_mixed,
     observed_differences,
-    scored_draws,
     weighted_differences,
 )
 
@@ -101,12 +100,6 @@ def test_the_effective_sample_size_is_the_smaller_one_of_both_conditions(pair):
     assert np.isnan(row["observed"])
 
 
-def test_a_problem_with_more_draws_under_one_condition_is_left_out():
-    draws = four_draws("a", "b")
-    assert row_of(draws)["n"] == 2
-    assert row_of(pd.concat([draws, draws.iloc[-1:]]))["n"] == 1
-
-
 def halves(ratio, slope):
     """Return answers with these log-likelihood ratios, whose prompts are drawn so that
     the calibration slope is `slope`.
@@ -158,11 +151,6 @@ def test_each_model_is_estimated_from_its_own_answers():
     pd.testing.assert_frame_equal(pass_rate_table(both, [SLASHES]), expected)
 
 
-def test_problems_of_a_single_template_have_no_interval():
-    row = row_of(four_draws(*(f"embedded/a/{number}" for number in range(20))))
-    assert np.isnan([row["low"], row["observed_low"]]).all()
-
-
 def uneven(effective, condition):
     """Return forty answers, of which `effective` have nearly all of the weight under a
     condition.
@@ -212,13 +200,6 @@ def test_too_few_mixed_problems_have_no_interval(mixed, has_interval):
             checked_weighted_differences(draws, *SLASHES)
 
 
-def test_the_difference_is_zero_if_all_answers_to_each_problem_agree():
-    draws = four_draws("a", "b", right=True, **dict.fromkeys(FOUR, np.nan))
-    assert weighted_differences(draws, *SLASHES).tolist() == [0, 0]
-    row = row_of(draws)
-    assert (row["n"], row["mixed_problems"], row["points"]) == (2, 0, 0)
-
-
 @pytest.mark.parametrize(
     "change, message, treatments",
     [
@@ -255,23 +236,3 @@ def test_a_problem_with_one_answer_of_a_half_is_left_out():
     differences = checked_weighted_differences(draws, *SLASHES)
     assert list(differences.index) == list("bcdefghijk")
     assert row_of(draws)["n"] == 10
-
-
-def test_answers_are_joined_with_their_scores_by_key():
-    answers = pd.DataFrame(
-        {
-            "key": ["k1", "k2", "not scored"],
-            "model": "tiny",
-            "problem_id": "a",
-            "condition": ["none", "mless", "mless"],
-            "sample": [0, 0, 1],
-            "right": [True, False, True],
-            "finish_reason": "stop",
-        }
-    )
-    scores = pd.DataFrame({"answer": ["k2", "k1", "k2"], "nats": [-3.0, -1.0, -2.0]})
-    scores["condition"] = ["none", "none", "mless"]
-    draws = scored_draws(answers, scores)
-    assert draws["drawn_under"].tolist() == ["none", "mless", "mless"]
-    assert draws["none"].fillna(0).tolist() == [-1.0, -3.0, 0]
-    assert draws["mless"].isna().tolist() == [True, False, True]

@@ -1,18 +1,10 @@
-"""Compressed files are read, and folders are complete or absent."""
+"""Folders are complete or absent."""
 
-import gzip
 from pathlib import Path
 
 import pytest
 
 from lib.files.atomic import complete_folder
-from lib.files.text_files import json_lines
-
-
-def test_a_compressed_file_is_read_like_its_content(tmp_path):
-    file = tmp_path / "rows.jsonl.gz"
-    file.write_bytes(gzip.compress(b'{"a": 1}\n\n{"a": 2}'))
-    assert list(json_lines(file)) == [(1, {"a": 1}), (3, {"a": 2})]
 
 
 def test_a_partial_folder_is_continued_and_a_complete_one_is_unchanged(tmp_path):

@@ -172,13 +172,6 @@ def test_a_second_writer_waits_for_the_first(tmp_path, capsys):
     assert keys_of(store.path) == ["a", "b"]
 
 
-def test_a_writer_that_waited_for_a_file_locks_it_exclusively(tmp_path, monkeypatch):
-    flock = Mock(side_effect=[BlockingIOError, None])
-    monkeypatch.setattr(fcntl, "flock", flock)
-    fill(tmp_path, "a")
-    assert flock.call_args.args[1] == fcntl.LOCK_EX
-
-
 def test_a_folder_that_cannot_be_made_and_a_file_that_cannot_be_read_are_named(
     tmp_path, refused
 ):

@@ -18,7 +18,7 @@ from lib.attention.custom_attention import attending
 from lib.attention.query_blocks import Step
 from lib.generation import transformers_engine
 from lib.generation.engine_interface import Request, Sampling, engine_class
-from lib.generation.key_value_caches import SlotCache, prefill
+from lib.generation.key_value_caches import SlotCache
 from lib.generation.transformers_engine import choose
 
 CODE = Arm(c=1.0, mode="code")
@@ -64,14 +64,6 @@ def generated(model, request, new_tokens):
         do_sample=False,
     )
     return tokens[0, ids.shape[1] :].tolist()
-
-
-def test_prompts_may_share_only_their_first_token(tiny):
-    rows = [[7, 30, 12, 45], [7, 9, 1, 77]]
-    _, logits = prefill(tiny.model, rows, [range(3, 4)] * 2)
-    for row, together in zip(rows, logits, strict=True):
-        _, alone = prefill(tiny.model, [row], [range(4)])
-        torch.testing.assert_close(together, alone[-1])
 
 
 @pytest.mark.parametrize("arm", [None, Arm(c=1.0), CODE], ids=str)
@@ -161,15 +153,6 @@ def test_the_batch_size_fits_into_free_memory(tiny, monkeypatch):
     )
     engine = engine_class("transformers")(tiny, 64)
     assert engine._rows_that_fit(100) == 5  # half of it is used
-
-
-def test_tokens_are_drawn_in_proportion_to_their_probabilities():
-    probabilities = torch.tensor([0.1, 0.55, 0.05, 0.3])
-    generators = [torch.Generator().manual_seed(0)] * 4000
-    logits = (2 * probabilities.log()).expand(4000, 4)
-    tokens = choose(logits, Sampling(1, temperature=2.0), generators)
-    shares = torch.bincount(torch.tensor(tokens), minlength=4) / 4000
-    torch.testing.assert_close(shares, probabilities, rtol=0, atol=0.025)
 
 
 @given(st.integers(1, 400), st.integers(0, 2**32), st.sampled_from([0.5, 5, 50]))

@@ -9,11 +9,9 @@ from evidence import close, dataset
 
 from lib.statistics.intervals import interval
 from reproduction.measurement.attention_changes import QUERIES, SPANS
-from reproduction.measurement.dataset import UNIFORM, UNTRAINED
 from reproduction.measurement.network_tables import (
     changes_table,
     classes_table,
-    lambda_table,
     log_changes,
     select_layers,
 )
@@ -55,26 +53,6 @@ def test_first_layers_use_all_problems_and_all_layers_those_that_reached_the_las
     every = select_layers(lam, all_layers=True)
     assert every.problem.values == ["b"]
     assert every.layer.size == 3
-
-
-def test_lambda_over_heads_has_the_same_three_references():
-    networks = ["trained", *UNTRAINED, UNIFORM]
-    # (network, condition, problem, layer, span, query); `he` was not measured.
-    lam = np.full((len(networks), 3, 2, 1, 1, 1), NAN)
-    lam[0, 0, :, 0, 0, 0] = 0.8, 0.9
-    lam[0, 2] = 0.5
-    lam[1:, 0] = np.array([0.5, 0.6, 0.7, 0.4])[:, None, None, None, None]
-    labels = {"network": networks, "condition": ["mless", "mful", "random"]}
-    labels |= {"span": ["original"], "query": ["all"]}
-    table = lambda_table(measured({"lambda_over_heads": lam}, **labels))
-    assert table.inserted.tolist() == [
-        "slashes",
-        "a sentence as long",
-        "slashes, untrained networks",
-        "slashes, attention spread evenly",
-    ]
-    close(table["lambda"], [0.85, 0.5, 0.6, 0.4])
-    assert (table.n == 2).all()
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from transformers import (
 
 from lib.attention.received import received_attention
 from lib.generation.key_value_caches import prefill
-from lib.models import checkpoint, weights
+from lib.models import checkpoint, loading
 from lib.models.loading import cut_config, load, load_without_weights, with_weights
 from lib.models.sources import known_models
 
@@ -120,7 +120,7 @@ def test_a_missing_gpu_is_refused_before_weights_are_read(
     tiny_llama, monkeypatch, refused
 ):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(weights, "require_weights", None)
+    monkeypatch.setattr(loading, "require_weights", None)
     empty = load_without_weights(str(tiny_llama), device="cuda:1")
     for message in (
         refused(with_weights, empty),
@@ -272,7 +272,7 @@ def test_an_output_head_that_differs_from_the_embedding_is_used_on_any_device(
     assert torch.equal(logits(on_cpu(tiny_checkpoint).model), expected)
     size = (tiny_checkpoint / SHARD).stat().st_size
     for free in (0, size, 10 * size):
-        monkeypatch.setattr(weights, "free_memory", lambda *_, free=free: free)
+        monkeypatch.setattr(loading, "free_memory", lambda *_, free=free: free)
         loaded = on_cpu(tiny_checkpoint, offload=True)
         torch.testing.assert_close(logits(loaded.model), expected, rtol=0, atol=1e-6)
 

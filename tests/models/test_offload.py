@@ -8,7 +8,7 @@ from lib.arm.redistribution import installed
 from lib.arm.settings import Arm
 from lib.attention.custom_attention import attending, hiding
 from lib.attention.received import received_attention
-from lib.models import weights
+from lib.models import loading
 from lib.prompts.batches import batch_tokens
 
 IDS = torch.tensor([5, 17, 3, 88, 41, 9, 60, 2, 33, 71])
@@ -40,7 +40,7 @@ def on_disk(monkeypatch):
 
     def load_with(folder, free):
         with monkeypatch.context() as patch:
-            patch.setattr(weights, "free_memory", lambda *_: free)
+            patch.setattr(loading, "free_memory", lambda *_: free)
             return on_cpu(folder, offload=True)
 
     return load_with
@@ -87,8 +87,8 @@ def test_part_of_the_weights_can_be_in_memory(family, tmp_path, on_disk, capsys)
 
 def test_the_free_memory_of_a_second_gpu_is_that_gpus(monkeypatch):
     free = {"cuda:1": 10, "cpu": 30}
-    monkeypatch.setattr(weights, "free_memory", free.get)
-    assert weights._memory_for_weights("cuda:1") == {1: 5, "cpu": 15}
+    monkeypatch.setattr(loading, "free_memory", free.get)
+    assert loading._memory_for_weights("cuda:1") == {1: 5, "cpu": 15}
     assert batch_tokens("cuda:1") == batch_tokens("cuda") > batch_tokens("cpu")
 
 
