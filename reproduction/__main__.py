@@ -51,6 +51,8 @@ except ModuleNotFoundError as error:
     )
 except ImportError as error:  # the repository's data is missing
     sys.exit(f"error: {error}")
+except KeyboardInterrupt:
+    sys.exit(130)  # as `main` does; nothing has begun
 
 
 def reproduce(overrides: Overrides, options: NotebookOptions) -> None:

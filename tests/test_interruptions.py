@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import resource
 import signal
+import subprocess
 import sys
 import time
 import types
@@ -16,6 +17,7 @@ import types
 import pytest
 
 from lib.files import atomic, row_store, text_files
+from reproduction import paths
 from reproduction.__main__ import main
 
 # When each of several runs is killed: a function of os, the number of its call, and
@@ -151,3 +153,17 @@ def test_ctrl_c_and_a_full_disk_end_a_run_in_one_line_and_it_continues(
     rows = [json.loads(line) for line in lines(folder)]
     assert len(rows) == len({row["key"] for row in rows}) == 48
     assert all(row in rows for row in kept)
+
+
+def test_an_interruption_while_the_command_starts_is_silent():
+    code = (
+        "import runpy, signal, sys\n"
+        "class Interrupting:\n"
+        "    def find_spec(self, name, *rest):\n"
+        "        if name == 'pydantic': signal.raise_signal(signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupting())\n"
+        "runpy.run_module('reproduction', run_name='__main__')"
+    )
+    command = [sys.executable, "-c", code]
+    ran = subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (130, "")

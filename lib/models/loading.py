@@ -278,7 +278,7 @@ def read_config(folder: Path) -> transformers.PretrainedConfig:
 @functools.lru_cache(maxsize=2)
 def read_tokenizer(folder: Path) -> Any:
     """Return a checkpoint's tokenizer; raise InputError if it does not return character
-    offsets.
+    offsets, and for a chat_template.json without a template.
     """
     tokenizer: Any = transformers.AutoTokenizer.from_pretrained(
         folder, trust_remote_code=False
@@ -290,8 +290,14 @@ def read_tokenizer(folder: Path) -> Any:
         )
     template = folder / "chat_template.json"  # transformers reads it of processors only
     if not tokenizer.chat_template and template.is_file():
-        content = json.loads(template.read_text(encoding="utf-8"))
-        tokenizer.chat_template = content["chat_template"]
+        try:
+            content = json.loads(template.read_text(encoding="utf-8"))
+            tokenizer.chat_template = content["chat_template"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(
+                f"{template} has no chat_template: download it again, or delete it to"
+                " use plain prompts"
+            ) from error
     return tokenizer
 
 

@@ -15,6 +15,7 @@ import torch
 import xarray as xr
 
 from lib import progress
+from lib.attention.model_properties import longest_context
 from lib.attention.received import Observation, observe
 from lib.errors import InputError
 from lib.models.loading import Loaded
@@ -40,18 +41,29 @@ def prompts_of(
     format: str = "plain",
     filler: Filler | None = None,
 ) -> Prompts:
-    """Return the prompts of all problems under `none` and these conditions."""
+    """Return the prompts of all problems under `none` and these conditions.
+
+    Raises InputError for a prompt that is longer than the model's context.
+    """
+    context = longest_context(loaded.model.config.get_text_config())
     prompts: Prompts = {}
     for condition in dict.fromkeys(["none", *conditions]):
         prompts[condition] = {}
         for problem in problems:
-            prompts[condition][problem.id] = build_prompt(
+            prompt = build_prompt(
                 loaded.tokenizer,
                 problem.problem,
                 condition,
                 format=format,
                 filler=filler,
             )
+            if context and len(prompt) > context:
+                raise InputError(
+                    f"problem {problem.id}, {condition}: {loaded.name} has room for"
+                    f" {context} tokens, not for a prompt of {len(prompt)}:"
+                    " leave this problem out"
+                )
+            prompts[condition][problem.id] = prompt
     return prompts
 
 

@@ -116,6 +116,15 @@ def test_attention_that_is_nan_is_named_by_its_problem():
         measure_attention(spoilt, prompts)
 
 
+def test_a_prompt_that_is_too_long_is_named_before_anything_is_measured(
+    tiny_llama, refused
+):
+    long = PROBLEMS[0].model_copy(update={"id": "long", "problem": "Add $1$. " * 300})
+    message = refused(prompts_of, load(str(tiny_llama)), [*PROBLEMS, long], [])
+    assert message.startswith("problem long, none: ")
+    assert message.endswith("leave this problem out")
+
+
 def test_a_span_without_any_token_has_no_lambda(tiny_llama):
     loaded = load(str(tiny_llama))
     slashes = Condition(

@@ -416,3 +416,13 @@ def test_a_chat_template_may_be_in_a_file_of_its_own(tiny_checkpoint):
     (tiny_checkpoint / "chat_template.json").write_text(content)
     template.unlink()
     assert on_cpu(tiny_checkpoint).tokenizer.chat_template == expected
+
+
+@pytest.mark.parametrize("content", ["{", "{}", "[1]"])
+def test_a_file_without_the_chat_template_it_should_have_is_named(
+    tiny_checkpoint, content, refused
+):
+    (tiny_checkpoint / "chat_template.jinja").unlink()
+    (tiny_checkpoint / "chat_template.json").write_text(content)
+    message = refused(on_cpu, tiny_checkpoint)
+    assert message.startswith(f"{tiny_checkpoint}/chat_template.json has no chat_temp")
