@@ -32,6 +32,8 @@ Grades of responses to a problem with the gold answer 1/2:
 [(True, 'decimal'), (False, 'decimal'), (False, 'no-box')]
 
 Where to go next: `pydoc lib.NAME` describes the modules of a subpackage.
+CONTRIBUTING.md shows where a filler, a condition or a model family belongs. `python -m
+reproduction evaluate` and `likelihood` run many problems without any code.
 
 - models: resolving a model's name; finding, converting and loading its weights.
 - prompts: problems, the text inserted into them, and the layers that attend to it.

@@ -11,6 +11,7 @@ after the data had been seen, unless docs/findings.md says otherwise.
 import argparse
 import functools
 from collections.abc import Callable, Iterator
+from statistics import NormalDist
 
 import numpy as np
 import pandas as pd
@@ -22,8 +23,6 @@ from lib.prompts.problems import Problem, sampling_order
 from lib.statistics.intervals import (
     POINTS,
     RESAMPLES,
-    Z_ALPHA,
-    Z_POWER,
     holm,
     interval,
 )
@@ -50,6 +49,8 @@ from studies.stored_contrasts import (
 )
 
 EFFECT = ["effect", "effect_low", "effect_high"]
+Z_ALPHA = NormalDist().inv_cdf(0.975)  # two-sided test at 5 %
+Z_POWER = NormalDist().inv_cdf(0.8)  # power of 80 %
 # The model whose answers were looked at while their number grew, and the number of
 # problems at the last look before all were drawn.
 GROWING = "Qwen2.5-Coder-0.5B-Instruct"

@@ -18,7 +18,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite, isinf, nan, sqrt
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -36,8 +35,6 @@ LOWEST = {"share": 0, "difference": -POINTS}  # the minimum; the maximum is POIN
 VALUE_KINDS = ("mean", *LOWEST, "largest")
 RESAMPLES = 10_000
 SIGNS_AT_ONCE = 1 << 22  # random signs in memory at once: 32 MiB
-Z_ALPHA = NormalDist().inv_cdf(0.975)  # two-sided test at 5 %
-Z_POWER = NormalDist().inv_cdf(0.8)  # power of 80 %
 
 
 @dataclass(frozen=True)

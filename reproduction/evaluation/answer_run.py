@@ -115,7 +115,7 @@ def _generate(
         store.path.with_name(SUMMARY).unlink(missing_ok=True)
     for loaded, answers, done in missing:
         make = functools.partial(_completed, loaded, accuracy)
-        finish = functools.partial(_row, accuracy, loaded, answers)
+        finish = functools.partial(_row, loaded, answers, accuracy.temperature > 0)
         failed += store.fill(answers, make, loaded.name, "completion", finish, done)
     if failed:
         raise PartlyDone(
@@ -180,9 +180,9 @@ def _missing(
         prompt = prompt_of(loaded.tokenizer, problem, condition, *shared)
         arm = condition.arm_over(source.arm)
         answers[key] = MissingAnswer(problem, condition, sample, prompt, arm)
-    _require_prompts_fit(loaded, accuracy, answers)
-    done = len(of_shard) - len(missing)
-    return MissingAnswers(loaded, answers, done)
+    following = positions_after(loaded.tokenizer, _sampling(accuracy))
+    _require_prompts_fit(loaded, answers, following)
+    return MissingAnswers(loaded, answers, done=len(of_shard) - len(missing))
 
 
 def _sampling(accuracy: Accuracy) -> Sampling:
@@ -197,14 +197,13 @@ def _sampling(accuracy: Accuracy) -> Sampling:
 
 
 def _require_prompts_fit(
-    loaded: Loaded, accuracy: Accuracy, answers: Mapping[str, MissingAnswer]
+    loaded: Loaded, answers: Mapping[str, MissingAnswer], following: int
 ) -> None:
-    """Raise InputError if a prompt and the longest answer to it exceed the model's
-    context.
+    """Raise InputError if a prompt and the longest answer to it, of `following` tokens,
+    exceed the model's context.
 
     An answer that the context cuts off, or that cannot begin, would count as wrong.
     """
-    following = positions_after(loaded.tokenizer, _sampling(accuracy))
     for answer in answers.values():
         length = len(answer.prompt)
         if length + following > loaded.context:
@@ -257,12 +256,16 @@ def _engine(
 
 
 def _row(
-    accuracy: Accuracy,
     loaded: Loaded,
     missing: Mapping[str, MissingAnswer],
+    has_tokens: bool,
     completion: Completion,
 ) -> dict:
-    """Grade a completion, and return its row of completions.jsonl: FIELDS, in order."""
+    """Grade a completion, and return its row of completions.jsonl: FIELDS, in order.
+
+    has_tokens: whether the row has the answer's tokens; those of a greedy answer follow
+    from its prompt.
+    """
     asked = missing[completion.key]
     problem, text = asked.problem, completion.text
     graded = grade(problem.answer, text)
@@ -300,7 +303,6 @@ def _row(
     }
     if asked.arm:
         row["arm"] = asked.arm.model_dump()
-    if accuracy.temperature > 0:
-        # The tokens of a greedy answer follow from its prompt.
+    if has_tokens:
         row["token_ids"] = completion.token_ids
     return row
