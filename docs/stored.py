@@ -15,7 +15,6 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from lib.errors import InputError
-from lib.files.text_files import read_yaml
 from lib.prompts.conditions import Filler
 from lib.statistics.intervals import ENOUGH, POINTS
 from reproduction import evaluation, paths
@@ -24,14 +23,10 @@ from reproduction.claims.claim import Claim, load_claims
 from reproduction.claims.verdicts import (
     Estimate,
     Verdict,
-    models_of,
     read_verdicts,
     verdicts_on,
 )
-from reproduction.evaluation import answer_tables, likelihood_tables
-from reproduction.evaluation.profile_parts import parts_of_profile
 from reproduction.figures.notebook_tables import intervals_of
-from reproduction.measurement import network_tables
 from reproduction.measurement.measurement_run import measure
 from reproduction.profiles import (
     Accuracy,
@@ -48,15 +43,6 @@ WRITTEN_BY = {
     "studies": "a script of studies",
     "figures": "make reproduce",
     "data": "make reproduce",
-}
-# The conditions of answers without reasoning, by their names in
-# `changes_without_reasoning`.
-ANSWER_CONDITIONS = {
-    "slashes": "mless",
-    "slashes_at_end": "mless@end",
-    "dots": "dots:50@end",
-    "pauses": "pause:50@end",
-    "twice": "repeat",
 }
 MAX_DEFAULT = 20  # characters of a default that are printed
 # The models of a profile's fields, by the prefix of the fields' names.
@@ -144,30 +130,6 @@ def claims_untested_on_families() -> list[Claim]:
     ]
 
 
-def same_in_untrained(claim: str) -> list[Verdict]:
-    """Return the verdicts on a claim that untrained networks of the same shape get,
-    too.
-    """
-
-    return [row for row in about(claim) if row.specific is False]
-
-
-@functools.cache
-def scores() -> pd.DataFrame:
-    """Return the log-likelihoods of the part likelihood, a row per text."""
-    return evaluation.scores(load_profile("families"))
-
-
-def accuracy_without_reasoning() -> list[SimpleNamespace]:
-    """Return the accuracy of answers without reasoning under `none`, in %, a row per
-    model.
-    """
-    answers = evaluation.answers(load_profile("families"), "direct")
-    table = answer_tables.summarise(answers)
-    of_none = table[table.condition == "none"]
-    return as_rows(of_none[["model", "n", "accuracy", "low", "high"]])
-
-
 def paper_gain(rate: float) -> float:
     """Return the gain in points of a model with a `rate` of right answers in %, if its
     odds ratio is that of Qwen2.5-Math-1.5B in Table 1.
@@ -181,20 +143,6 @@ def paper_gains(rate: float) -> list[float]:
     """
     rows = [*_paper_table("table1").values(), *_paper_table("table5").values()]
     return sorted(gain_at(rate, row["none"], row["mless"]) for row in rows)
-
-
-def paper_baselines(model: str) -> list[float]:
-    """Return the accuracies in % that the paper reports for a model without slashes, in
-    Figure 10 and in each table that has the model.
-    """
-    paper = read_yaml(paths.DATA / "paper.yaml")
-    bars = [row for row in paper["fig10"] if row["model"] == model]
-    found = [row["accuracy"] for row in bars if row["condition"] == "none"]
-    tables = [name for name in paper if name.startswith("table")]
-    for name in tables:
-        values = paper[name]["values"]
-        found += [values[model]["none"]] if model in values else []
-    return found
 
 
 def _paper_table(name: str) -> dict[str, dict[str, float]]:
@@ -211,68 +159,12 @@ def gain_at(rate: float, none: float, mless: float) -> float:
 
 
 @functools.cache
-def counts_by_processor(model: str) -> SimpleNamespace:
-    """Return the numbers of a model's sampled answers and of their scores, and how many
-    of each were computed on a GPU.
-    """
-    families = load_profile("families")
-    drawn = evaluation.answers(families, "draws")
-    scores = pd.DataFrame(parts_of_profile(families)["draw_scores"].rows())
-    answers, scored = (
-        table.processor[table.model == model] for table in (drawn, scores)
-    )
-    return SimpleNamespace(
-        answers=len(answers),
-        on_gpu=int(answers.str.startswith("NVIDIA").sum()),
-        scores=len(scored),
-        scored_on_gpu=int(scored.str.startswith("NVIDIA").sum()),
-    )
-
-
-@functools.cache
-def changes_without_reasoning() -> list[SimpleNamespace]:
-    """Return how fillers change the log-likelihood of the gold answer without
-    reasoning, in nats: a row per model, with an Estimate for each of ANSWER_CONDITIONS.
-    """
-    of_answers = scores()[scores().target == "answer"]
-    collected = []
-    for model, table in likelihood_tables.nat_table(of_answers).groupby("model"):
-        changes = {row.condition: row for row in as_rows(table)}
-        effects = {
-            name: changes[condition].effect
-            for name, condition in ANSWER_CONDITIONS.items()
-        }
-        collected.append(SimpleNamespace(model=model, n=changes["none"].n, **effects))
-    return collected
-
-
-def solutions(treatment: str, reference: str) -> list[SimpleNamespace]:
-    """Return the difference in log-likelihood of the reference solution between two
-    conditions, in nats, one row per model.
-    """
-    both = scores()[scores().condition.isin([treatment, reference])]
-    of_solutions = both[both.target == "solution"]
-    reference_first = of_solutions.sort_values(
-        "condition", key=lambda names: names != reference, kind="stable"
-    )
-    table = likelihood_tables.nat_table(reference_first)
-    table = table.rename(columns={"effect": "estimate"})
-    changed = {row.model: row for row in as_rows(table) if row.condition == treatment}
-    return [changed[model] for model in models_of(about("dilution"))]
-
-
-@functools.cache
-def contrast(treatment: str, reference: str) -> list[SimpleNamespace]:
-    """Return the difference in log-likelihood of the reference solution between two
-    conditions of the ablations, one row per model that has both: `change` in nats, and
-    n.
-    """
-    ablations = evaluation.scores(load_profile("families"), "ablations")
-    pairs = {treatment: (treatment, reference)}
-    table = likelihood_tables.contrast_table(ablations, pairs)
-    changed = {row.model: row for row in as_rows(table)}
-    models = models_of(about("dilution"))
-    return [changed[model] for model in models if model in changed]
+def answers_by_processor(model: str) -> SimpleNamespace:
+    """Return how many sampled answers a model has, and how many a GPU wrote."""
+    drawn = evaluation.answers(load_profile("families"), "draws")
+    processors = drawn.processor[drawn.model == model]
+    on_gpu = int(processors.str.startswith("NVIDIA").sum())
+    return SimpleNamespace(answers=len(processors), on_gpu=on_gpu)
 
 
 @functools.cache
@@ -288,14 +180,6 @@ def change_of_each_problem(treatment: str, reference: str) -> pd.DataFrame:
     return nats[treatment] - nats[reference]
 
 
-def share_of_change(part: str, whole: str, reference: str) -> list[float]:
-    """Return the mean change from `reference` to the condition `part` in % of that from
-    `reference` to `whole`, for each model of the ablations.
-    """
-    of_part = change_of_each_problem(part, reference).mean()
-    return list(POINTS * of_part / change_of_each_problem(whole, reference).mean())
-
-
 def rank_correlations(changes: pd.DataFrame) -> list[float]:
     """Return Spearman's rank correlation of each pair of columns, over the rows with a
     number in both.
@@ -303,15 +187,6 @@ def rank_correlations(changes: pd.DataFrame) -> list[float]:
     matrix = changes.corr("spearman")
     pairs = itertools.combinations(matrix, 2)
     return [matrix.loc[pair] for pair in pairs]
-
-
-@functools.cache
-def sinks() -> list[SimpleNamespace]:
-    """Return the share of attention that an insertion receives in the later layers, in
-    %, and the number of heads in which it is a sink, a row per model and condition.
-    """
-    measured = measure(load_profile("families"), "attention", "controls")
-    return as_rows(network_tables.sinks_table(measured))
 
 
 def fields() -> Iterator[tuple[str, str, str | None]]:

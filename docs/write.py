@@ -172,34 +172,6 @@ def where(rows: Iterable, **fields: object) -> list:
     ]
 
 
-def effects(rows: Iterable[Verdict], control: str = "") -> list[float]:
-    """Return the effects of verdicts, or those of their control networks if `control`
-    names one of the fields control and uniform; verdicts without it are left out.
-    """
-    sources = [getattr(row, control) if control else row for row in rows]
-    return [source.effect for source in sources if source]
-
-
-def excluding_zero(rows: Iterable[Verdict], side: str = "above") -> list[Verdict]:
-    """Return the verdicts whose interval lies above 0, or below it if `side` is below.
-
-    This is significance at 5 % before Holm's correction.
-    """
-    return [row for row in rows if getattr(row.estimate, f"lies_{side}")(0)]
-
-
-def gains(rows: Iterable[Verdict]) -> list[Verdict]:
-    """Return the verdicts whose interval lies above 0 and that are significant after
-    Holm's correction.
-    """
-    return [row for row in excluding_zero(rows) if row.survives]
-
-
-def supported(rows: Iterable[Verdict]) -> list[Verdict]:
-    """Return the verdicts that support their claim, after Holm's correction."""
-    return [row for row in rows if row.word == "supported"]
-
-
 def names(rows: Iterable) -> str:
     """Return the short names of the rows' models, as "Qwen 0.5B, Gemma 270M and SmolLM
     135M"; "" without rows.
@@ -218,10 +190,6 @@ FILTERS: tuple[Callable, ...] = (
     lines,
     cells,
     where,
-    effects,
-    excluding_zero,
-    gains,
-    supported,
     models_of,
     names,
     short,

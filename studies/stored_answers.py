@@ -20,6 +20,7 @@ import scipy
 from lib.grading.authors_grader import is_correct_by_authors, with_doubled_braces
 from lib.prompts.conditions import INSTRUCTION, parse_condition
 from lib.prompts.problems import Problem, sampling_order
+from lib.statistics.importance_weighting import log_weights
 from lib.statistics.intervals import (
     POINTS,
     RESAMPLES,
@@ -36,7 +37,7 @@ from reproduction.evaluation.answer_tables import (
     right_by_sample,
     with_token_limit,
 )
-from reproduction.evaluation.pass_rate_tables import pass_rate_table
+from reproduction.evaluation.pass_rate_tables import POINTS_INTERVAL, pass_rate_table
 from reproduction.evaluation.weighted_pass_rates import is_mixed, weighted_differences
 from reproduction.profiles import load_profile
 from studies.keeping import RESULTS, keep
@@ -538,6 +539,33 @@ def weights(drawn: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def baselines(drawn: pd.DataFrame) -> pd.DataFrame:
+    """The weighted change by slashes with other baselines than the pass rate of the
+    other answers: a row per model and baseline, either none or, self-normalised, the
+    weighted pass rate of the problem's answers under each prompt.
+
+    A problem that is not mixed counts as no change, since its answers have no scores.
+    """
+    rows = []
+    for model, table in by_model(drawn):
+        nats = table[["none", "mless"]].to_numpy()
+        weight = np.exp(log_weights(nats, nats))
+        weight[~is_mixed(table)] = 1
+        weighted = pd.DataFrame(weight, table.index)
+        problem = table["problem_id"]
+        right = weighted.mul(table["right"], axis=0).groupby(problem)
+        sizes = {
+            "none": problem.value_counts().sort_index(),
+            "self-normalised": weighted.groupby(problem).sum().T,
+        }
+        for name, size in sizes.items():
+            rates = right.sum().T / size
+            change = POINTS * (rates.loc[1] - rates.loc[0])
+            points = mean_and_bounds(POINTS_INTERVAL, change, "mean")
+            rows.append({"model": model, "baseline": name} | points)
+    return pd.DataFrame(rows)
+
+
 def blocks(drawn: pd.DataFrame, order: list[str]) -> pd.DataFrame:
     """The row of `weights` for slashes on the first LAST_LOOK problems of the sample,
     and on the others.
@@ -638,6 +666,7 @@ TABLES: dict[str, Callable[[], pd.DataFrame]] = {
     "attention_taken": attention_taken,
     "verdict_counts": verdict_counts,
     "weights": lambda: weights(draws()),
+    "baselines": lambda: baselines(draws()),
     "blocks": lambda: blocks(_growing(), in_order(answers("draws"))),
     "authors_rule": lambda: pd.concat(map(authors_rule, ("families", "demo"))),
 }
