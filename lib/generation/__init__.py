@@ -13,7 +13,8 @@ refuses settings of ARM that it cannot run, and its `_stream` generates.
                          and those that end an answer
     transformers_engine  continuous batching of a transformers model, on any device,
                          with ARM
-    key_value_caches     the caches of continuous batching, and `prefill`
+    key_value_caches     the caches of continuous batching, and `prefill`: the forward
+                         pass of prompts, also for log-likelihoods
     scoring              `log_likelihood` of a text after a prompt, and of a batch
     vllm_engine          the same interface to vLLM, without ARM
     workers              either engine in many processes, on this machine or a cluster
