@@ -7,7 +7,12 @@ from lib.grading.authors_grader import is_correct_by_authors, is_exact_match
 from lib.grading.extraction import STATUSES
 from lib.grading.worker_pool import grade_many
 from lib.paths import DATA
-from lib.prompts.conditions import INSTRUCTION, parse_condition
+from lib.prompts.conditions import (
+    AUTHORS_FORMATS,
+    AUTHORS_INSTRUCTION,
+    INSTRUCTION,
+    parse_condition,
+)
 
 FILES = sorted(DATA.glob("*/answers/*.jsonl.gz"))
 
@@ -44,7 +49,9 @@ def test_every_stored_answer_gets_its_stored_grade_by_the_authors_rule(stored):
         response = row["response"]
         instructed = parse_condition(row["condition"]).instructed
         # The rule looks for boxes, and only the instruction has one.
-        prompt = INSTRUCTION if instructed else ""
+        is_glued = row["format"] in AUTHORS_FORMATS
+        instruction = AUTHORS_INSTRUCTION if is_glued else INSTRUCTION
+        prompt = instruction if instructed else ""
         grades = {
             "correct_authors": is_correct_by_authors(answer, prompt, response),
             "correct_authors_on_completion": is_correct_by_authors(
