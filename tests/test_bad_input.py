@@ -38,6 +38,8 @@ FILES = {
     "deep.jsonl": "[" * 100_000,
     # The model does not exist, so nothing runs if one of the limits is accepted.
     "twice.yaml": PROFILE.replace("[demo]", "[a/b]") + "  limit: 2\n  limit: 3\n",
+    "octal.yaml": PROFILE.replace("[demo]", "[a/b]") + "  limit: 020\n",
+    "minutes.yaml": PROFILE.replace("[demo]", "[a/b]") + "  temperature: 1:30.5\n",
     "tab.yaml": "name: x\nattention:\n\tlimit: 2\n",
     "object.yaml": "name: !!python/object:os.system x\n",
     # NaN as pandas writes it, and a list of rows on one line.
@@ -70,6 +72,8 @@ reproduce --profile dmo |
 choose from authors, demo, families, laptop, paper, paper-all, or give a
 reproduce --profile none.yaml | or give a YAML file by its path from /
 reproduce --profile twice.yaml | twice.yaml: line 8: limit is given twice
+reproduce --profile octal.yaml | octal.yaml: line 7: 020 is no decimal number
+reproduce --profile minutes.yaml | line 7: 1:30.5 is no decimal number: write
 reproduce --profile tab.yaml | tab.yaml: line 3: found character
 reproduce --profile object.yaml | could not determine a constructor
 reproduce --only 77 | unknown notebook '77': choose from 01_attention_maps

@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import json
 import os
+import re
 import zlib
 from collections.abc import Iterator
 from decimal import Decimal
@@ -71,8 +72,18 @@ def read_yaml(path: Path) -> Any:
 
 class _Loader(yaml.SafeLoader):
     """A loader that refuses duplicate keys, of which PyYAML would silently use the last
-    one.
+    one, and numbers that YAML 1.1 does not read as decimal: 020 is 16, and 1:30 is 90.
     """
+
+    def construct_scalar(self, node):
+        is_number = node.tag in ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+        if is_number and re.match(r"[-+]?0_*\d|.*:", node.value):
+            problem = (
+                f"{node.value} is no decimal number: write it without a first 0 and"
+                " colons, or as a text in quotes"
+            )
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+        return super().construct_scalar(node)
 
     def construct_mapping(self, node, deep=False):
         seen = set()
