@@ -19,7 +19,7 @@ from measuring import in_turns, keep
 from transformers import AutoModelForCausalLM
 
 from lib.generation.key_value_caches import logits_at
-from lib.generation.scoring import log_likelihoods
+from lib.generation.log_likelihoods import log_likelihoods
 from lib.models.loading import Loaded, load
 from lib.prompts.batches import pad
 from lib.prompts.building import build_prompt

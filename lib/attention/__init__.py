@@ -3,6 +3,7 @@ head of a model of transformers.
 
     custom_attention   one attention function for all architectures, which `attending`
                        activates, and in which `hiding` hides tokens in some layers
+    hidden_tokens      the inserted tokens that it hides from later ones
     query_blocks       attention scores in blocks of queries, and their softmax; steps
                        of generation, with one query per row
     received           the attention that each token receives, without a T x T array:

@@ -9,13 +9,15 @@ NAME_engine. Its `load` prepares a model that was loaded without weights, its `_
 refuses settings of ARM that it cannot run, and its `_stream` generates.
 
     engine_interface     requests, completions, and the base class of engines:
-                         `Writer`, `engine_class`; the tokens that the model reads next
-                         and those that end an answer
+                         `Writer`, `engine_class`
+    stop_tokens          the tokens that end an answer
+    running_answer       an answer while it is generated: what the model reads next,
+                         when it ends or is cut off, and whether a box is elicited
     transformers_engine  continuous batching of a transformers model, on any device,
                          with ARM
     key_value_caches     the caches of continuous batching, and `prefill`: the forward
                          pass of prompts, also for log-likelihoods
-    scoring              `log_likelihood` of a text after a prompt, and of a batch
+    log_likelihoods      `log_likelihood` of a text after a prompt, and of a batch
     vllm_engine          the same interface to vLLM, without ARM
     workers              either engine in many processes, on this machine or a cluster
 """
@@ -26,6 +28,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "engine_interface": ["Request", "Sampling", "engine_class"],
-        "scoring": ["log_likelihood"],
+        "log_likelihoods": ["log_likelihood"],
     },
 )

@@ -1,6 +1,4 @@
-"""The interface of all engines, a `Writer` that turns requests into completions; and
-what engines share: the tokens that end an answer, and the `Row` of a running answer,
-which decides the tokens that the model reads next and whether a box is elicited.
+"""The interface of all engines: a `Writer` turns requests into completions.
 
 writer = engine_class("transformers")(loaded, batch_size=8)
 completions = writer.complete([Request("key", input_ids)], Sampling(512))
@@ -9,17 +7,16 @@ completions = writer.complete([Request("key", input_ids)], Sampling(512))
 import importlib
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from transformers import PreTrainedModel
 
 from lib.arm.mlp_activations import activation_module
 from lib.arm.settings import Arm
 from lib.errors import InputError, unknown
-from lib.grading.extraction import last_box
+from lib.generation.stop_tokens import stop_tokens
 
 # Batches per chunk: at the end of a chunk batches are no longer full, and an
 # interrupted run loses its current chunk.
@@ -28,10 +25,6 @@ CHUNK_BATCHES = 4
 UNLIMITED_BATCH = 256
 # The engines: modules of this package, whose names end in _engine.
 ENGINES = ("transformers", "vllm")
-# A conversation whose template shows what ends a turn.
-QUESTION = "What is the answer?"
-THOUGHT = "Six times seven comes to mind."
-ANSWER = "The answer is forty-two."
 
 
 @dataclass(frozen=True)
@@ -78,55 +71,11 @@ class Completion:
     processor: str = ""  # name of the device that computed it, maybe in another machine
 
 
-def stop_tokens(model: PreTrainedModel, tokenizer: Any) -> set[int]:
-    """Return the tokens that end an answer: those of the generation config and the
-    tokenizer, and the end of a turn in the chat template.
-
-    Base models may have a chat template without declaring its end of a turn. Without
-    that token they would continue with another turn.
-    """
-    declared = model.generation_config.eos_token_id
-    several = declared if isinstance(declared, list) else [declared]
-    return {*several, tokenizer.eos_token_id, *turn_end(tokenizer)} - {None}
-
-
-def turn_end(tokenizer: Any) -> list[int]:
-    """Return the special token that the chat template puts after an assistant's last
-    turn, as a list; empty if there is none.
-
-    If the template leaves the last turn open, the token after an earlier turn is
-    returned. A token that the template also puts between thought and answer is never
-    returned, because it would end the answer before it begins.
-    """
-    if not tokenizer.chat_template:
-        return []
-    question = {"role": "user", "content": QUESTION}
-    # Templates read a thought from either field.
-    thought = {"thinking": THOUGHT, "reasoning_content": THOUGHT}
-    answer = {"role": "assistant", "content": ANSWER, **thought}
-    # The assistant's turn as the last one, then followed by another turn.
-    for turns in ([question, answer], [question, answer, question]):
-        try:
-            text = tokenizer.apply_chat_template(turns, tokenize=False)
-        except Exception:  # a template is a program, which may raise anything
-            continue
-        before, _, behind = text.partition(ANSWER)
-        end = _tokens(tokenizer, behind.lstrip())[:1]
-        if end and end[0] in tokenizer.added_tokens_decoder:
-            between = _tokens(tokenizer, before.partition(THOUGHT)[2])
-            return [] if end[0] in between else end
-    return []
-
-
-def _tokens(tokenizer: Any, text: str) -> list[int]:
-    return tokenizer(text, add_special_tokens=False)["input_ids"]
-
-
 def elicitation_tokens(tokenizer: Any, sampling: Sampling) -> list[int]:
     """Return the tokens of `sampling.elicit`; empty if nothing is elicited."""
     if not sampling.elicit:
         return []
-    return _tokens(tokenizer, sampling.elicit)
+    return tokenizer(sampling.elicit, add_special_tokens=False)["input_ids"]
 
 
 def positions_after(tokenizer: Any, sampling: Sampling) -> int:
@@ -203,88 +152,6 @@ class Writer(ABC):
 
         positions: the maximum length of a prompt with its answer, in tokens.
         """
-
-
-class Row:
-    """A running request, whose answer is written token by token.
-
-    After the prompt, the engine passes the tokens in `feed` to the model, chooses the
-    next token, and adds it with `take`, until that returns True.
-    """
-
-    def __init__(self, writer: Writer, request: Request, sampling: Sampling):
-        self.writer = writer
-        self.request = request
-        self.sampling = sampling
-        self.written: list[int] = []
-        self.end: list[int] = []  # the end token; empty if the answer has none
-        self.elicited: list[int] = []  # the tokens generated after the elicitation
-        self.writing = self._write()
-        self.feed = next(self.writing)
-
-    def take(self, token: int) -> bool:
-        """Add the next token of the answer; return whether the answer is finished."""
-        try:
-            self.feed = self.writing.send(token)
-        except StopIteration:
-            return True
-        return False
-
-    def _write(self) -> Generator[list[int], int, None]:
-        """Write the answer, then elicit a box if it has none.
-
-        A coroutine: for each next token it yields the tokens that the model reads
-        before, and receives the token that was chosen.
-        """
-        sampling = self.sampling
-        stops = self.writer.stops
-        feed: list[int] = []
-        while not self.end and len(self.written) < sampling.max_new_tokens:
-            token = yield feed
-            if token in stops:
-                self.end = [token]
-                feed = []
-            else:
-                self.written.append(token)
-                feed = [token]
-        if not sampling.elicit or self._closes_a_box("", self.written):
-            return
-
-        feed = [*feed, *elicitation_tokens(self.writer.tokenizer, sampling)]
-        while len(self.elicited) < sampling.elicit_tokens:
-            token = yield feed
-            if token in stops:
-                return
-            self.elicited.append(token)
-            feed = [token]
-            if self._closes_a_box(sampling.elicit, self.elicited):
-                return
-
-    def _text(self, ids: list[int]) -> str:
-        """Return tokens as text, including special tokens: one of them may start
-        another turn, whose text the grader must not read.
-        """
-        return self.writer.tokenizer.decode(ids)
-
-    def _closes_a_box(self, before: str, tokens: list[int]) -> bool:
-        """Return whether tokens after a text close a box."""
-        return last_box(before + self._text(tokens)) is not None
-
-    def completion(self) -> Completion:
-        """Return the answer as text, with the elicitation if one was appended."""
-        text = self._text(self.written)
-        if self.elicited:
-            text += self.sampling.elicit + self._text(self.elicited)
-        return Completion(
-            key=self.request.key,
-            text=text,
-            finish_reason="stop" if self.end else "length",
-            prompt_tokens=len(self.request.input_ids),
-            completion_tokens=len(self.written) + len(self.elicited),
-            elicited=bool(self.elicited),
-            token_ids=(*self.written, *self.end),
-            processor=processor_name(self.writer.loaded.device),
-        )
 
 
 def chunk_size(batch_size: int | None) -> int:

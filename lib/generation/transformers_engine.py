@@ -19,9 +19,11 @@ import torch
 from lib.arm.redistribution import Installed, installed
 from lib.attention.custom_attention import attending
 from lib.attention.query_blocks import Step
-from lib.generation.engine_interface import Completion, Request, Row, Sampling, Writer
+from lib.generation.engine_interface import Completion, Request, Sampling, Writer
 from lib.generation.key_value_caches import SlotCache, overflow_error, prefill
-from lib.models.loading import free_memory, with_weights
+from lib.generation.running_answer import Row
+from lib.models.available_memory import free_memory
+from lib.models.loading import with_weights
 from lib.prompts.batches import batch_tokens, in_batches
 
 # Share of the free memory that the cache may use. The rest is for prefills on a GPU,

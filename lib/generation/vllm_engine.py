@@ -15,13 +15,14 @@ from lib.errors import InputError
 from lib.generation.engine_interface import (
     Completion,
     Request,
-    Row,
     Sampling,
     Writer,
     chunk_size,
     elicitation_tokens,
 )
-from lib.models.loading import Loaded, free_memory, load_without_weights
+from lib.generation.running_answer import Row
+from lib.models.available_memory import free_memory
+from lib.models.loading import Loaded, load_without_weights
 
 # Positions of a cache block on a CPU. Only complete blocks are reused as a prefix, and
 # vLLM's default of 128 is longer than many prompts.

@@ -10,7 +10,8 @@
     conversion        convert a GGUF model into a checkpoint in the cache
     fused_norms       compute RMSNorms with fewer kernels on a GPU
     loading           `load`, which uses all of these and returns a `Loaded`, with the
-                      weights of a checkpoint or random ones; the free memory
+                      weights of a checkpoint or random ones
+    available_memory  the memory that this machine or job leaves
 
 Names and configs are read without torch, so that a mistyped name, a missing wheel or a
 head that the model lacks is reported at once.

@@ -1,6 +1,5 @@
 """Load a tokenizer and a decoder, complete or only its first layers, with the weights
-of a checkpoint or with random ones; and find the free memory, within the limit of a
-job.
+of a checkpoint or with random ones.
 
     loaded = load("Qwen/Qwen2.5-Math-7B", layers=3)
     loaded.model, loaded.tokenizer, loaded.label
@@ -14,12 +13,10 @@ import functools
 import json
 import re
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import psutil
 import torch
 import transformers
 
@@ -28,6 +25,7 @@ from lib.attention.equivalence_check import check_attention
 from lib.attention.model_properties import longest_context
 from lib.errors import InputError
 from lib.files.row_store import settings_key
+from lib.models.available_memory import free_memory
 from lib.models.checkpoint import (
     checkpoint_errors,
     require_all_tensors,
@@ -42,9 +40,6 @@ from lib.models.sources import Source, resolve, revision_of
 
 # Prefix of the decoder's tensors in a multimodal checkpoint, and its replacement.
 TEXT_PREFIX = {r"^(?:model\.)?language_model\.(?:model\.)?": "model."}
-# The control groups of this process, and the folder of their files.
-OWN_GROUPS = Path("/proc/self/cgroup")
-ALL_GROUPS = Path("/sys/fs/cgroup")
 # Share of the free memory that weights may use before they stay on disk.
 SHARE_OF_MEMORY = 0.5
 
@@ -381,40 +376,3 @@ def _memory_for_weights(device: str) -> dict[int | str, int]:
     return {
         key: int(SHARE_OF_MEMORY * free_memory(name)) for key, name in devices.items()
     }
-
-
-def free_memory(device: str = "cpu") -> int:
-    """Return how many bytes of a device's memory this process may still use.
-
-    On a CPU, this is within the limit of a Slurm job or a container, which may be set
-    on any of its control groups (version 2).
-    """
-    if device.startswith("cuda"):
-        # Otherwise memory that torch keeps after a batch would count as used.
-        torch.cuda.empty_cache()
-        return torch.cuda.mem_get_info(device)[0]
-    return min([psutil.virtual_memory().available, *_left_by_limits()])
-
-
-def _left_by_limits() -> Iterator[int]:
-    """Yield the number of bytes that each limit on this process leaves."""
-    if not OWN_GROUPS.is_file():  # not Linux
-        return
-    group = OWN_GROUPS.read_text().rpartition("0::/")[2].strip()
-    # In a container the group's path may exist only on the host.
-    for above in (Path(group), *Path(group).parents):
-        folder = ALL_GROUPS / above
-        try:
-            left = int((folder / "memory.max").read_text())
-            left -= int((folder / "memory.current").read_text())
-        except (OSError, ValueError):  # no limit on this one, or "max"
-            continue
-        yield max(0, left + _inactive_files(folder))
-
-
-def _inactive_files(folder: Path) -> int:
-    """Return the bytes of cached files of a group, which the kernel can reclaim."""
-    file = folder / "memory.stat"
-    rows = file.read_text().splitlines() if file.is_file() else []
-    sizes = dict(row.split() for row in rows)
-    return int(sizes.get("inactive_file", 0))

@@ -1,5 +1,5 @@
 """Compute the log-likelihood of given texts under a condition with
-`lib.generation.scoring`, and store each as soon as it is computed.
+`lib.generation.log_likelihoods`, and store each as soon as it is computed.
 
 A text with its prompt is a `TextToScore`, and its log-likelihood a *score*, a row of
 scores.jsonl. `reproduction.evaluation.scored_texts` lists the texts.
@@ -22,7 +22,7 @@ from lib import progress
 from lib.errors import InputError
 from lib.files.row_store import open_store
 from lib.generation.engine_interface import processor_name
-from lib.generation.scoring import TextAfterPrompt, log_likelihoods
+from lib.generation.log_likelihoods import TextAfterPrompt, log_likelihoods
 from lib.models.loading import Loaded, load_without_weights, with_weights
 from lib.prompts.batches import in_batches
 from lib.prompts.building import Prompt, prompt_of

@@ -19,7 +19,7 @@ from lib import progress
 from lib.arm.redistribution import installed
 from lib.errors import InputError
 from lib.files.text_files import read
-from lib.generation import scoring
+from lib.generation import log_likelihoods
 from lib.generation.engine_interface import processor_name
 from lib.models import loading
 from lib.models.loading import load
@@ -277,8 +277,8 @@ def test_a_gpu_scores_a_condition_of_many_short_texts_in_one_forward_pass(
     run, monkeypatch
 ):
     many = [PROBLEMS[0].model_copy(update={"id": f"p{number}"}) for number in range(40)]
-    forwards = Mock(wraps=scoring.prefill)
-    monkeypatch.setattr(scoring, "prefill", forwards)
+    forwards = Mock(wraps=log_likelihoods.prefill)
+    monkeypatch.setattr(log_likelihoods, "prefill", forwards)
     monkeypatch.setitem(SIZES, "cpu", SIZES["cuda"])
     rows = run(many, conditions=["none", "gap"])
     assert len(rows) == 2 * len(many)

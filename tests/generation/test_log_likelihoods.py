@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from lib.attention.custom_attention import hiding
-from lib.generation.scoring import log_likelihood
+from lib.generation.log_likelihoods import log_likelihood
 from lib.models.loading import load
 from lib.prompts.building import build_prompt
 

@@ -5,13 +5,9 @@ from types import SimpleNamespace
 import pytest
 from transformers import GenerationConfig
 
-from lib.generation.engine_interface import (
-    Request,
-    Row,
-    Sampling,
-    stop_tokens,
-    turn_end,
-)
+from lib.generation.engine_interface import Request, Sampling
+from lib.generation.running_answer import Row
+from lib.generation.stop_tokens import stop_tokens, turn_end
 from lib.grading import grade
 
 TURN = "<|im_start|>{{ m.role }}\n{{ m.content }}"

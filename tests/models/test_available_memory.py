@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from lib.models import loading
+from lib.models import available_memory
 
 FREE = 200  # free memory of the machine
 SLURM = "0::/job/step"
@@ -43,12 +43,12 @@ def test_free_memory_is_what_the_limits_of_a_job_and_the_machine_leave(
     own = tmp_path / "cgroup"
     if groups:
         own.write_text(groups)
-    monkeypatch.setattr(loading, "OWN_GROUPS", own)
-    monkeypatch.setattr(loading, "ALL_GROUPS", tmp_path)
+    monkeypatch.setattr(available_memory, "OWN_GROUPS", own)
+    monkeypatch.setattr(available_memory, "ALL_GROUPS", tmp_path)
     machine = SimpleNamespace(available=FREE)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: machine)
     for name, content in files.items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(str(content))
-    assert loading.free_memory() == free
+    assert available_memory.free_memory() == free
