@@ -256,7 +256,7 @@ WantedOf = Callable[[RowModel], dict[str, Any]]
 Rows = Mapping[str, dict]  # stored rows by their keys
 
 
-def stored_rows(
+def wanted_in_stored_dtype(
     spec: str, section: Section, wanted_of: WantedOf, rows: Rows
 ) -> WantedRows | None:
     """Return the rows that a section wants of a model, in the dtype in which most of
@@ -282,7 +282,7 @@ def wanted_rows(
     """Return the rows that a section wants of a model. If its dtype is auto, it is that
     of the stored ones, or else that of a device.
     """
-    if stored := stored_rows(spec, section, wanted_of, rows):
+    if stored := wanted_in_stored_dtype(spec, section, wanted_of, rows):
         return stored
     from lib.models.loading import placement  # imports torch
 
@@ -297,7 +297,7 @@ def found_rows(section: Section, wanted_of: WantedOf, rows: Rows) -> list[dict]:
     """
     found = []
     for spec in section.models:
-        if stored := stored_rows(spec, section, wanted_of, rows):
+        if stored := wanted_in_stored_dtype(spec, section, wanted_of, rows):
             found += [rows[key] for key in stored.by_key if key in rows]
     return found
 

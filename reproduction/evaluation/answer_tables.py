@@ -18,6 +18,7 @@ from scipy import special
 from lib.files.text_files import read_yaml
 from lib.paths import DATA
 from lib.statistics.intervals import POINTS, Interval, holm, interval, smallest_level
+from reproduction.evaluation.rows import is_truncated
 
 GRADERS = {
     "correct": "this project's grader",
@@ -174,12 +175,11 @@ def _rates(group: pd.DataFrame) -> dict[str, float]:
     """Return RATE_COLUMNS for the answers of one model and condition."""
     method = group["method"]
     has_no_box = method.isin(("no-box", "empty-box"))
-    was_cut = group["finish_reason"] != "stop"
     is_ungraded = method.isin(("timeout", "crash", "refused", "unreadable-answer"))
     is_restated = group["correct"] & ~group["worked_out"]
     answers = {
         "no_box": has_no_box,
-        "truncated": was_cut,
+        "truncated": is_truncated(group),
         "run_on": group["run_on"],
         "ungraded": is_ungraded,
         "unreadable_gold": method.eq("unreadable-gold"),
@@ -287,7 +287,7 @@ def change_of_length(answers: pd.DataFrame) -> dict[str, float]:
 
     `ended` is the number of these problems; if it is 0, it is the only field.
     """
-    ended = answers[answers["finish_reason"] == "stop"]
+    ended = answers[~is_truncated(answers)]
     lengths = ended["completion_tokens"].astype(float)
     # The mean over a problem's answers, if there are several.
     by_problem = lengths.groupby([ended["problem_id"], ended["condition"]]).mean()

@@ -99,6 +99,11 @@ def frame(rows: Sequence[dict], part: str = "main") -> pd.DataFrame:
     return table.assign(part=part, correct=correct, worked_out=worked_out, right=right)
 
 
+def is_truncated(answers: pd.DataFrame) -> pd.Series:
+    """Return whether a limit cut off each answer, given a table with finish_reason."""
+    return answers["finish_reason"] != "stop"
+
+
 def solution_table(rows: Sequence[dict], likelihood: Likelihood) -> pd.DataFrame:
     """Return the table of scores of solutions and gold answers, without those of
     problems whose solution is longer than a section allows.

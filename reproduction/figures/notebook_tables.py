@@ -15,7 +15,7 @@ import pandas as pd
 from IPython.display import Markdown, display
 
 from lib.models.sources import resolve
-from lib.prompts.conditions import is_chat
+from lib.prompts.conditions import AUTHORS_FORMATS, is_chat
 from lib.prompts.problems import describe
 from lib.statistics.intervals import decimals_of, format_interval
 
@@ -289,7 +289,8 @@ def settings_text(section):
     for source in sources:
         revision = f" @ {source.revision[:12]}" if source.revision else ""
         models.append(f"{source.name}{revision}")
-    problems = f"{describe(section.problems)}, in a {section.format} prompt"
+    article = "an" if section.format in AUTHORS_FORMATS else "a"
+    problems = f"{describe(section.problems)}, in {article} {section.format} prompt"
     if is_chat(section.format):
         plain = [one.name for one in sources if one.chat_template is False]
         if any(one.chat_template is None for one in sources):

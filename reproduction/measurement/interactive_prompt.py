@@ -155,7 +155,7 @@ def write(
     answers = {completion.key: completion.text for completion in completions}
     names = {"none": "no filler", "mless": f"{length} tokens of {filler!r}"}
     rows = [
-        {"prompt": f"{name}, in a {format} prompt", "answer": answers[key]}
+        {"prompt": f"{name}, format {format}", "answer": answers[key]}
         for key, name in names.items()
     ]
     return pd.DataFrame(rows)

@@ -161,7 +161,7 @@ def test_the_format_of_the_authors_is_drawn_and_answered(loaded):
 def test_the_model_answers_with_and_without_a_filler_and_attends_as_before(loaded):
     before = interactive_prompt.compare_fillers(loaded, PROBLEM, ["/"])
     table = interactive_prompt.write(loaded, PROBLEM, "he", 8, max_new_tokens=4)
-    asked = "in a chat prompt"
+    asked = "format chat"
     assert list(table.prompt) == [f"no filler, {asked}", f"8 tokens of 'he', {asked}"]
     assert table.answer.all()
     without, filled = interactive_prompt.write(
