@@ -14,7 +14,6 @@ from lib.statistics import importance_weighting
 from lib.statistics.importance_weighting import MIN_MIXED_PROBLEMS
 from lib.statistics.intervals import POINTS, interval
 from reproduction.evaluation.answer_tables import mean_and_bounds
-from reproduction.evaluation.rows import is_truncated
 from reproduction.evaluation.weighted_pass_rates import (
     balanced_draws,
     is_mixed,
@@ -95,7 +94,8 @@ def _diagnostics(draws: pd.DataFrame) -> dict[str, object]:
     row["mixed_problems"] = mixed["problem_id"].nunique()
     row["mixed_answers"] = len(mixed)
     row |= zip(SLOPE_INTERVAL, slope_of_draws(draws), strict=True)
-    for half, share in is_truncated(draws).groupby(draws["drawn_under"]).mean().items():
+    is_cut = draws["finish_reason"] == "length"
+    for half, share in is_cut.groupby(draws["drawn_under"]).mean().items():
         row[f"cut_{half}"] = POINTS * share
     return row
 
