@@ -28,6 +28,7 @@ from reproduction.figures.notebook_tables import intervals_of
 
 DOCUMENTS = [
     "README.md",
+    "docs/questions.md",
     *(f"docs/{name}.md" for name in ("report", "findings", "weighted_pass_rates")),
     *sorted(f"notebooks/{path.name}" for path in paths.NOTEBOOKS.glob("0*.ipynb")),
 ]

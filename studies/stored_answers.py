@@ -114,14 +114,17 @@ def limits(greedy: pd.DataFrame) -> pd.DataFrame:
 
 
 def sampled_limits(sampled: pd.DataFrame) -> pd.DataFrame:
-    """A row per model and limit: the change in accuracy of sampled answers by slashes,
-    by counting right answers. The last limit is that of the answers.
+    """A row per model and limit: the accuracy of sampled answers without slashes (%) and
+    its change by slashes, by counting right answers. The last limit is that of the
+    answers.
     """
     rows = []
     for model, of_model in by_model(sampled):
         for limit in SAMPLED_LIMITS:
-            change = change_by_slashes(with_token_limit(of_model, limit))
+            cut = with_token_limit(of_model, limit)
+            change = change_by_slashes(cut)
             row = {"model": model, "limit": limit, "n": len(change)}
+            row["none"] = accuracy_by_problem(cut[cut["condition"] == "none"]).mean()
             rows.append(row | mean_and_bounds(EFFECT, change, "mean"))
     return pd.DataFrame(rows)
 
