@@ -23,18 +23,17 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib.models.loading import Loaded
 from lib.prompts.problems import load_problems
 from lib.statistics.importance_weighting import log_weights
 from lib.statistics.intervals import Interval, interval
 from reproduction import evaluation
 from reproduction.evaluation.pass_rate_tables import SLOPE_INTERVAL, slope_of_draws
 from reproduction.evaluation.rows import DRAW_SCORE_FIELDS, recorded_settings
-from reproduction.evaluation.score_run import Texts, score_missing
+from reproduction.evaluation.score_run import ScoreRun
 from reproduction.evaluation.scored_texts import draw_texts
 from reproduction.evaluation.weighted_pass_rates import is_mixed, scored_draws
 from reproduction.profiles import SAMPLING_CONDITIONS, Profile, load_profile
-from reproduction.row_keys import RowModel, WantedScore, draw_scores_wanted
+from reproduction.row_keys import draw_scores_wanted
 from studies.keeping import RESULTS, keep
 
 TABLE = RESULTS / "mean_weight.csv"
@@ -76,15 +75,11 @@ def scored(
         drawn.to_dict("records"),
     )
     texts = {one.id: one for one in load_problems(problems)}
-
-    def texts_of(
-        loaded: Loaded, model: RowModel, missing: dict[str, WantedScore]
-    ) -> Texts:
-        return draw_texts(loaded, model.format, profile.filler, texts, missing)
-
     settings = recorded_settings(scoring, profile.filler, profile.seed)
-    rows = score_missing(scoring, wanted_of, texts_of, folder, settings)
-    return scored_draws(drawn, pd.DataFrame(rows, columns=DRAW_SCORE_FIELDS))
+    run = ScoreRun(scoring, wanted_of, folder, settings)
+    for loaded, format, missing in run.incomplete_models():
+        run.score(loaded, draw_texts(loaded, format, profile.filler, texts, missing))
+    return scored_draws(drawn, pd.DataFrame(run.rows(), columns=DRAW_SCORE_FIELDS))
 
 
 def mean_weight(draws: pd.DataFrame, condition: str) -> Interval:

@@ -2,7 +2,8 @@
 resumed.
 
     with open_store(folder, settings, file="scores.jsonl") as store:
-        store.fill(wanted, make, name, "score")  # computes and stores missing rows
+        for key, text in store.missing(wanted).items():
+            store.append({"key": key, "nats": score(text)})  # is stored at once
     rows = read(folder / "scores.jsonl")  # lib.files.text_files
 
 A row is a dict with a unique text under "key", a digest of everything that decides it
@@ -20,13 +21,10 @@ import json
 import os
 import sys
 import threading
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO, TypeVar, cast
+from typing import BinaryIO, TypeVar
 
-from lib import progress
 from lib.errors import InputError
 from lib.files.atomic import write_json
 from lib.files.text_files import complete_lines, read, rows_of_lines
@@ -63,15 +61,12 @@ def settings_key(**settings: object) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
 
-# Threads that turn results into rows, so that a slow one does not delay the others.
-FINISHING_THREADS = 4
 # Error numbers of a disk without file locks, and the message for them.
 LOCK_ERRORS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 NO_LOCKS = (
     "this disk has no file locks: give --out on another disk, or copy the project there"
 )
 Wanted = TypeVar("Wanted")
-Made = TypeVar("Made")
 
 
 @contextlib.contextmanager
@@ -137,7 +132,8 @@ def _repaired_rows(stream: BinaryIO, path: Path) -> dict[str, dict]:
 
 
 class Store:
-    """The rows of an open file: `rows` by key, in the file's order; `append` adds one.
+    """The rows of an open file: `rows` by key, in the file's order; `append` adds one,
+    also from several threads.
 
     Other shards of the same run have further rows in other files.
     """
@@ -153,17 +149,20 @@ class Store:
         """Write a row, unless its key exists.
 
         Raises InputError if that fails. A partly written line stays in the file until
-        the next run removes it.
+        the next run removes it, so nothing is written after it.
         """
         line = json.dumps(row).encode() + b"\n"
-        if row["key"] in self.rows:
-            return
-        with write_errors(self.path):
-            # A full disk raises an error only in the next call.
-            if os.write(self._file, line) < len(line):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        # The row as it will be read: JSON turns tuples into lists.
-        self.rows[row["key"]] = json.loads(line)
+        with self._writing:
+            if row["key"] in self.rows or not self._writable:
+                return
+            self._writable = False
+            with write_errors(self.path):
+                # A full disk raises an error only in the next call.
+                if os.write(self._file, line) < len(line):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            self._writable = True
+            # The row as it will be read: JSON turns tuples into lists.
+            self.rows[row["key"]] = json.loads(line)
 
     def rows_of_all_shards(self) -> dict[str, dict]:
         """Return the rows that any shard has stored so far, by key.
@@ -180,61 +179,3 @@ class Store:
         """Return the part of `wanted`, by key, whose rows no shard has."""
         known = self.rows_of_all_shards()
         return {key: item for key, item in wanted.items() if key not in known}
-
-    def fill(
-        self,
-        wanted: Mapping[str, Wanted],
-        make: Callable[[dict[str, Wanted]], Generator[Made, None, None]],
-        name: str,
-        unit: str,
-        finish: Callable[[Made], dict] | None = None,
-        done: int = 0,
-    ) -> int:
-        """Compute the wanted rows that no shard has, store each as soon as it is ready,
-        and return how many are still missing.
-
-        wanted: the inputs of the rows by key. make: yields a result for each of the
-        inputs that it receives, in any order; it may leave some out. finish: turns a
-        result into a row, in a thread, while `make` computes the next ones; None: the
-        results are rows. name, unit: of the progress bar, in which a row is one unit.
-        done: the rows that were already found elsewhere, for this bar.
-        """
-        missing = self.missing(wanted)
-        if not missing:
-            return 0
-        done += len(wanted) - len(missing)
-        bar = progress.bar(name, done + len(missing), unit, done)
-
-        def keep(row: dict) -> None:
-            with self._writing:
-                # After a failed append the file may end in a half-written line, to
-                # which no other row may be appended.
-                if self._writable:
-                    self._writable = False
-                    self.append(row)
-                    self._writable = True
-                    bar.update()
-
-        with bar, contextlib.closing(make(missing)) as made:
-            if finish:
-                _in_threads(made, lambda result: keep(finish(result)))
-            else:
-                for row in made:
-                    keep(cast(dict, row))
-        return sum(key not in self.rows for key in missing)
-
-
-def _in_threads(made: Iterable[Made], work: Callable[[Made], None]) -> None:
-    """Call `work` with each result in threads, while the next results are computed.
-
-    Calls that were submitted are finished even if the computation is interrupted. An
-    exception of a call is raised when a later result arrives, or at the end.
-    """
-    with ThreadPoolExecutor(FINISHING_THREADS) as threads:
-        waiting: deque[Future[None]] = deque()
-        for result in made:
-            waiting.append(threads.submit(work, result))
-            while waiting and waiting[0].done():
-                waiting.popleft().result()
-        for future in waiting:
-            future.result()

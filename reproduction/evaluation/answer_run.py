@@ -8,8 +8,9 @@ where it stopped.
 """
 
 import contextlib
-import functools
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pandas as pd
 import torch
 
+from lib import progress
 from lib.arm.settings import Arm
 from lib.errors import InputError, PartlyDone
 from lib.files.atomic import write_json
@@ -59,6 +61,8 @@ if TYPE_CHECKING:
     from lib.generation.workers import Workers
 
 NO_SHARDS = (1, 1)  # the first of one shard: the run is not split
+# Threads that grade answers, so that a slow grade does not delay the others.
+GRADING_THREADS = 4
 
 
 def evaluate(
@@ -114,9 +118,12 @@ def _generate(
     if missing:
         store.path.with_name(SUMMARY).unlink(missing_ok=True)
     for loaded, answers, done in missing:
-        make = functools.partial(_completed, loaded, accuracy)
-        finish = functools.partial(_row, loaded, answers, accuracy.temperature > 0)
-        failed += store.fill(answers, make, loaded.name, "completion", finish, done)
+        # Another run may have stored some of them before this one opened the file.
+        left = store.missing(answers)
+        if left:
+            stored = done + len(answers) - len(left)
+            _generate_of_model(store, loaded, accuracy, left, stored)
+        failed += sum(key not in store.rows for key in left)
     if failed:
         raise PartlyDone(
             f"{failed} prompts failed; all others are done; run again to retry"
@@ -216,20 +223,52 @@ def _require_prompts_fit(
             )
 
 
-def _completed(
-    loaded: Loaded, accuracy: Accuracy, missing: Mapping[str, MissingAnswer]
-) -> Generator[Completion, None, None]:
-    """Yield each missing completion as soon as the engine has generated it.
+def _generate_of_model(
+    store: Store,
+    loaded: Loaded,
+    accuracy: Accuracy,
+    missing: Mapping[str, MissingAnswer],
+    stored: int,
+) -> None:
+    """Generate the missing answers of a model; grade and store each in a thread while
+    the next ones are generated.
 
-    Raises InputError before the first completion for a request that the engine refuses.
+    stored: the number of answers that were stored before, for the progress bar. Answers
+    that were generated are stored even if the run is interrupted. Raises InputError
+    before the first answer for a request that the engine refuses.
     """
     requests = [
         Request(key, answer.prompt.input_ids.tolist(), seed_of(key), answer.arm)
         for key, answer in missing.items()
     ]
     sampling = _sampling(accuracy)
-    with _engine(loaded, accuracy, requests, sampling) as engine:
-        yield from engine.complete(requests, sampling)
+    has_tokens = sampling.temperature > 0
+    total = stored + len(missing)
+    with (
+        progress.bar(loaded.name, total, "completion", stored) as bar,
+        _engine(loaded, accuracy, requests, sampling) as engine,
+        ThreadPoolExecutor(GRADING_THREADS) as threads,
+    ):
+        waiting: deque[Future[None]] = deque()
+        for completion in engine.complete(requests, sampling):
+            row = loaded, missing[completion.key], completion, has_tokens
+            waiting.append(threads.submit(_store_graded, store, *row))
+            bar.update()
+            while waiting and waiting[0].done():
+                waiting.popleft().result()
+        for graded in waiting:
+            graded.result()
+
+
+def _store_graded(
+    store: Store,
+    loaded: Loaded,
+    asked: MissingAnswer,
+    completion: Completion,
+    has_tokens: bool,
+) -> None:
+    """Grade a completion and store its row."""
+    store.append(_row(loaded, asked, completion, has_tokens))
 
 
 @contextlib.contextmanager
@@ -256,17 +295,13 @@ def _engine(
 
 
 def _row(
-    loaded: Loaded,
-    missing: Mapping[str, MissingAnswer],
-    has_tokens: bool,
-    completion: Completion,
+    loaded: Loaded, asked: MissingAnswer, completion: Completion, has_tokens: bool
 ) -> dict:
     """Grade a completion, and return its row of completions.jsonl: FIELDS, in order.
 
     has_tokens: whether the row has the answer's tokens; those of a greedy answer follow
     from its prompt.
     """
-    asked = missing[completion.key]
     problem, text = asked.problem, completion.text
     graded = grade(problem.answer, text)
     extracted = graded.extracted

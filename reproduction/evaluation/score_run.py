@@ -5,15 +5,7 @@ A text with its prompt is a `TextToScore`, and its log-likelihood a *score*, a r
 scores.jsonl. `reproduction.evaluation.scored_texts` lists the texts.
 """
 
-import functools
-from collections.abc import (
-    Callable,
-    Generator,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -31,7 +23,6 @@ from lib.prompts.problems import Problem
 from reproduction.evaluation.rows import SCORES, versions
 from reproduction.profiles.sections import Section
 from reproduction.row_keys import (
-    RowModel,
     WantedOf,
     WantedScore,
     read_rows,
@@ -86,48 +77,73 @@ PROMPTS_WITH_A_BAR = 1000  # so many prompts are built in about a second
 Texts = dict[str, TextToScore]  # by the keys of their scores
 
 
-def score_missing(
-    section: Section,
-    wanted_of: WantedOf,
-    texts_of: Callable[[Loaded, RowModel, dict[str, WantedScore]], Texts],
-    folder: Path,
-    settings: dict,
-    others: Sequence[Path] = (),
-) -> list[dict]:
-    """Score the texts whose scores are not stored, store each score in `folder` as soon
-    as it is computed, and return the rows of all wanted texts, in their order.
+class ScoreRun:
+    """A run that scores what a folder lacks of the scores that a section wants.
 
-    wanted_of: returns the wanted scores of a model. texts_of: returns the texts of some
-    of them; the weights are not read yet, and texts that cannot be scored are left out.
-    settings: recorded in run.json. others: further files in which scores may be stored.
-    Weights are read only if a score is missing, and a text that raises InputError
-    leaves no new folder.
+    run = ScoreRun(section, wanted_of, folder, settings)
+    for loaded, format, missing in run.incomplete_models():
+        run.score(loaded, texts)  # the texts of the missing scores, by key
+    run.rows()  # of all scores
+
+    wanted_of: returns the wanted scores of a model. settings: recorded in run.json.
+    others: further files in which scores may be stored.
     """
-    stored = read_rows(folder, "scores", others)
-    wanted = [wanted_rows(spec, section, wanted_of, stored) for spec in section.models]
-    say_if_none_is_found(wanted, read_rows(folder, "scores"), folder)
-    for model, by_key in wanted:
-        missing = {key: one for key, one in by_key.items() if key not in stored}
-        if not missing:
-            continue
-        say_if_plain(model, section)
-        loaded = load_without_weights(model.source.spec, dtype=model.dtype, fetch=False)
-        texts = texts_of(loaded, model, missing)
+
+    def __init__(
+        self,
+        section: Section,
+        wanted_of: WantedOf,
+        folder: Path,
+        settings: dict,
+        others: Sequence[Path] = (),
+    ) -> None:
+        self.section = section
+        self.folder = folder
+        self.settings = settings
+        self.stored = read_rows(folder, "scores", others)
+        self.wanted = [
+            wanted_rows(spec, section, wanted_of, self.stored)
+            for spec in section.models
+        ]
+        say_if_none_is_found(self.wanted, read_rows(folder, "scores"), folder)
+
+    def incomplete_models(self) -> Iterator[tuple[Loaded, str, dict[str, WantedScore]]]:
+        """Yield each model of which scores are missing, without its weights, with the
+        format of its prompts and the missing scores by key.
+        """
+        for model, by_key in self.wanted:
+            missing = {k: one for k, one in by_key.items() if k not in self.stored}
+            if missing:
+                say_if_plain(model, self.section)
+                spec = model.source.spec
+                loaded = load_without_weights(spec, dtype=model.dtype, fetch=False)
+                yield loaded, model.format, missing
+
+    def score(self, unloaded: Loaded, texts: Mapping[str, TextToScore]) -> None:
+        """Score texts, by key, with a model whose weights are not read yet, and store
+        each score as soon as it is computed.
+
+        A text that raises InputError leaves no new folder.
+        """
         for text in texts.values():
-            require_scorable(loaded, text)
+            require_scorable(unloaded, text)
         if not texts:
-            continue
-        make = functools.partial(_rows_by_weights, loaded)
-        done = len(by_key) - len(missing)
-        with open_store(folder, settings, versions(), file=SCORES) as store:
-            store.fill(texts, make, loaded.name, "score", done=done)
-            stored |= store.rows_of_all_shards()
-    return [stored[key] for one in wanted for key in one.by_key if key in stored]
+            return
+        with open_store(self.folder, self.settings, versions(), file=SCORES) as store:
+            # Another run may have scored some of them before this one opened the file.
+            left = store.missing(texts)
+            if left:
+                loaded = with_weights(unloaded, offload=True)
+                with progress.bar(loaded.name, len(left), "score") as bar:
+                    for row in score_rows(loaded, left):
+                        store.append(row)
+                        bar.update()
+            self.stored |= store.rows_of_all_shards()
 
-
-def _rows_by_weights(unloaded: Loaded, missing: Texts) -> Generator[dict, None, None]:
-    """Read the weights of a model, and yield the rows of missing texts."""
-    yield from score_rows(with_weights(unloaded, offload=True), missing)
+    def rows(self) -> list[dict]:
+        """Return the stored rows of all wanted scores, in their order."""
+        keys = [key for one in self.wanted for key in one.by_key]
+        return [self.stored[key] for key in keys if key in self.stored]
 
 
 def with_prompts(
@@ -189,9 +205,7 @@ def require_scorable(loaded: Loaded, text: TextToScore) -> None:
         )
 
 
-def score_rows(
-    loaded: Loaded, texts: Mapping[str, TextToScore]
-) -> Generator[dict, None, None]:
+def score_rows(loaded: Loaded, texts: Mapping[str, TextToScore]) -> Iterator[dict]:
     """Yield the row of scores.jsonl of each text.
 
     texts: by key; those with the same target and condition must have the same

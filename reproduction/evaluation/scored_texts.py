@@ -33,16 +33,11 @@ from reproduction.evaluation.rows import (
     recorded_settings,
     solution_table,
 )
-from reproduction.evaluation.score_run import (
-    Texts,
-    score_missing,
-    with_prompts,
-)
+from reproduction.evaluation.score_run import ScoreRun, Texts, with_prompts
 from reproduction.evaluation.weighted_pass_rates import is_mixed, scored_draws
 from reproduction.profiles import SAMPLING_CONDITIONS, Accuracy, Likelihood
 from reproduction.row_keys import (
     BEFORE_ANSWER,
-    RowModel,
     WantedScore,
     answers_wanted,
     draw_scores_wanted,
@@ -68,18 +63,14 @@ def score_solutions(
     without a solution, and for a text that has a special token or exceeds the model's
     context.
     """
-
-    def texts_of(
-        loaded: Loaded, model: RowModel, missing: dict[str, WantedScore]
-    ) -> Texts:
-        solved = solved_problems(likelihood.problems, likelihood.limit, seed)
-        problems = _with_short_solutions(loaded, likelihood, solved)
-        return solution_texts(loaded, model.format, filler, problems, missing)
-
     wanted_of = scores_wanted(likelihood, filler, seed)
     settings = recorded_settings(likelihood, filler, seed)
-    rows = score_missing(likelihood, wanted_of, texts_of, folder, settings, others)
-    return solution_table(rows, likelihood)
+    run = ScoreRun(likelihood, wanted_of, folder, settings, others)
+    for loaded, format, missing in run.incomplete_models():
+        solved = solved_problems(likelihood.problems, likelihood.limit, seed)
+        problems = _with_short_solutions(loaded, likelihood, solved)
+        run.score(loaded, solution_texts(loaded, format, filler, problems, missing))
+    return solution_table(run.rows(), likelihood)
 
 
 def _with_short_solutions(
@@ -174,17 +165,13 @@ def score_draws(
     wanted_of = draw_scores_wanted(
         scoring, filler, seed, temperature, mixed.to_dict("records")
     )
-
-    def texts_of(
-        loaded: Loaded, model: RowModel, missing: dict[str, WantedScore]
-    ) -> Texts:
+    settings = recorded_settings(scoring, filler, seed) | {"temperature": temperature}
+    run = ScoreRun(scoring, wanted_of, folder, settings, others)
+    for loaded, format, missing in run.incomplete_models():
         _require_same_probabilities(loaded, mixed)
         problems = {one.id: one for one in load_problems(scoring.problems)}
-        return draw_texts(loaded, model.format, filler, problems, missing)
-
-    settings = recorded_settings(scoring, filler, seed) | {"temperature": temperature}
-    rows = score_missing(scoring, wanted_of, texts_of, folder, settings, others)
-    return scored_draws(answers, pd.DataFrame(rows, columns=DRAW_SCORE_FIELDS))
+        run.score(loaded, draw_texts(loaded, format, filler, problems, missing))
+    return scored_draws(answers, pd.DataFrame(run.rows(), columns=DRAW_SCORE_FIELDS))
 
 
 def score_drawn(likelihood: Likelihood, answers: Path, folder: Path) -> pd.DataFrame:

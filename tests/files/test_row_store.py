@@ -10,6 +10,7 @@ import os
 import re
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from unittest.mock import Mock
 
 import pytest
@@ -182,35 +183,15 @@ def test_a_folder_that_cannot_be_made_and_a_file_that_cannot_be_read_are_named(
     assert message.endswith("none.jsonl cannot be read: No such file or directory")
 
 
-def test_only_missing_rows_are_computed_and_each_is_stored_at_once(tmp_path):
-    made = []
-
-    def rows(keys):
-        for key in keys:
-            made.append((key, list(store.rows)))
-            yield {"key": key}
-
-    with opened(tmp_path, SETTINGS) as store:
-        for wanted in ("ab", "abc", "a"):
-            assert not store.fill(dict.fromkeys(wanted), rows, "m", "row")
-    assert made == [("a", []), ("b", ["a"]), ("c", ["a", "b"])]
-    assert keys_of(store.path) == ["a", "b", "c"]
-
-
 def test_nothing_is_written_after_a_line_that_a_full_disk_cut_off(
     tmp_path, monkeypatch
 ):
     write = os.write
     monkeypatch.setattr(row_store.os, "write", lambda file, line: write(file, line[:5]))
-    wanted = dict.fromkeys("abcdefgh")
-
-    def finish(key):
-        time.sleep(0.01)
-        return {"key": key}
-
     with opened(tmp_path, SETTINGS) as rows:
         with pytest.raises(InputError, match="disk full"):
-            rows.fill(wanted, iter_of, "run", "row", finish)
+            rows.append({"key": "a"})
+        rows.append({"key": "b"})
         assert rows.path.stat().st_size == 5
 
 
@@ -224,11 +205,7 @@ def test_rows_that_finish_at_the_same_time_are_written_one_by_one(
         return write(file, line)
 
     monkeypatch.setattr(row_store.os, "write", write_slowly)
-    wanted = dict.fromkeys("abcdefgh")
-    with opened(tmp_path, SETTINGS) as rows:
-        rows.fill(wanted, iter_of, "run", "row", lambda key: {"key": key})
-    assert sorted(keys_of(rows.path)) == list(wanted)
-
-
-def iter_of(missing):
-    yield from missing
+    wanted = [{"key": key} for key in "abcdefgh"]
+    with opened(tmp_path, SETTINGS) as rows, ThreadPoolExecutor(4) as threads:
+        list(threads.map(rows.append, wanted))
+    assert sorted(keys_of(rows.path)) == list("abcdefgh")
