@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from lib.grading.authors_grader import is_correct_by_authors, with_doubled_braces
-from lib.prompts.conditions import INSTRUCTION, parse_condition
+from lib.grading.authors_grader import is_correct_by_authors
+from lib.prompts.conditions import AUTHORS_INSTRUCTION, INSTRUCTION, parse_condition
 from lib.prompts.problems import Problem, sampling_order
 from lib.statistics.importance_weighting import log_weights
 from lib.statistics.intervals import (
@@ -626,8 +626,9 @@ def judged(given: pd.DataFrame) -> pd.DataFrame:
     verdicts = []
     for row in given.itertuples():
         # The rule only reads the last box, and that of a prompt is in its instruction.
-        ours = INSTRUCTION if parse_condition(row.condition).instructed else ""
-        prompts = ours, with_doubled_braces(ours), ""
+        prompts = ["", "", ""]
+        if parse_condition(row.condition).instructed:
+            prompts = [INSTRUCTION, AUTHORS_INSTRUCTION, ""]
         rule = [is_correct_by_authors(row.answer, one, row.response) for one in prompts]
         verdicts.append(rule)
     by_rule = pd.DataFrame(verdicts, given.index, RULES[1:])

@@ -11,14 +11,6 @@ the `\boxed{{}}` of the authors' prompts none is. This project's grader is
 import re
 
 
-def with_doubled_braces(prompt: str) -> str:
-    """Return a prompt whose empty box has the doubled braces of the authors' prompts.
-
-    Their source doubles the braces although the string is no f-string.
-    """
-    return prompt.replace(r"\boxed{}", r"\boxed{{}}")
-
-
 def is_correct_by_authors(gold: str, prompt: str, response: str) -> bool:
     """Return whether the authors' rule accepts a response.
 

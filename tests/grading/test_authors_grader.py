@@ -5,7 +5,6 @@ import pytest
 from lib.grading.authors_grader import (
     is_correct_by_authors,
     is_exact_match,
-    with_doubled_braces,
 )
 
 PROMPT = r"Please put your final answer within \boxed{}. What is 7 + 5?"
@@ -45,10 +44,9 @@ def test_the_authors_rule_and_exact_match_accept_the_answers_of_their_tables(acc
 
 def test_the_authors_rule_also_searches_the_prompt_and_rejects_an_unclosed_last_box():
     assert is_correct_by_authors("12", PROMPT, "I do not know.")
-    assert not is_correct_by_authors(
-        "12", with_doubled_braces(PROMPT), "I do not know."
-    )
-    assert is_correct_by_authors("12", with_doubled_braces(PROMPT), r"\boxed{12}")
+    doubled = PROMPT.replace("{}", "{{}}")
+    assert not is_correct_by_authors("12", doubled, "I do not know.")
+    assert is_correct_by_authors("12", doubled, r"\boxed{12}")
     assert not is_correct_by_authors("12", "", "I do not know.")
     assert not is_exact_match("12", None)
     assert not is_correct_by_authors("12", PROMPT, r"\boxed{12} or \boxed{12")
