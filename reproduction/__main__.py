@@ -97,16 +97,10 @@ def evaluate(options: EvaluateOptions, accuracy: Accuracy) -> None:
     # Imported only now, because torch takes long to import and the checks above do not
     # need it.
     from reproduction.evaluation import answer_run, answer_tables
-    from reproduction.figures.notebook_tables import show
 
     answers = answer_run.evaluate(accuracy, Filler(), options.seed, options.out, shard)
-    table = answer_tables.summarise(answers)
-    if len(table):
-        print(show(table, answer_tables.shown_columns(table), digits=1))
-        if warning := answer_tables.warning_of(table):
-            print(warning)
-    files = "completions*.jsonl, run.json, and summary.json once all is complete"
-    print(f"files: {options.out}/{files}")
+    answer_tables.print_accuracy(answers)
+    print(f"files: {options.out}/completions*.jsonl, run.json")
 
 
 def _shard(text: str) -> tuple[int, int]:

@@ -19,13 +19,8 @@ from lib.files.atomic import write_atomically
 from lib.prompts.conditions import AUTHORS_FORMATS
 from reproduction import paths
 from reproduction.claims.verdicts import read_verdicts, totals
-from reproduction.evaluation.answer_tables import (
-    shown_columns,
-    summarise,
-    warning_of,
-)
+from reproduction.evaluation.answer_tables import print_accuracy
 from reproduction.evaluation.profile_parts import Part, answers, parts_of_profile
-from reproduction.figures.notebook_tables import show
 from reproduction.measurement.dataset import MEASURED_PARTS
 from reproduction.measurement.measurement_run import MeasuredPart
 from reproduction.plan import summary, tasks_of
@@ -78,20 +73,11 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
     _run(notebooks, profile, _parts(profile, stored=not fresh))
     shown = {notebook.stem for notebook in notebooks}
     if SHOWS_ACCURACY in shown:
-        _print_accuracy(profile)
+        print_accuracy(answers(profile))
     if SHOWS_VERDICTS in shown:
         print(f"The paper's literal claims: {totals(read_verdicts(profile.results))}")
     seconds = time.monotonic() - started
     print(f"Done in {seconds:.0f} s. Figures: {profile.figures}", flush=True)
-
-
-def _print_accuracy(profile: Profile) -> None:
-    table = summarise(answers(profile))
-    if table.empty:
-        return
-    print(show(table, shown_columns(table), digits=1))
-    if warning := warning_of(table):
-        print(warning)
 
 
 def _with_something_to_show(notebooks: list[Path], profile: Profile) -> list[Path]:

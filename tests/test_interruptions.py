@@ -119,8 +119,6 @@ def test_a_run_killed_at_every_step_ends_with_the_completions_of_an_undisturbed_
     assert ended(begin(folder, DRAWN)) == ended(complete) == 0
     assert lines(folder) == lines(undisturbed)
     assert len(lines(folder)) == 72
-    summary, expected = (out / "summary.json" for out in (folder, undisturbed))
-    assert summary.read_text() == expected.read_text()
 
 
 def interrupted(begin, folder):

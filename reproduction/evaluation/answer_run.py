@@ -21,7 +21,6 @@ import torch
 from lib import progress
 from lib.arm.settings import Arm
 from lib.errors import InputError, PartlyDone
-from lib.files.atomic import write_json
 from lib.files.row_store import Store, open_store
 from lib.generation.engine_interface import (
     Completion,
@@ -37,10 +36,8 @@ from lib.models.loading import Loaded, load_without_weights
 from lib.prompts.building import Prompt, prompt_of
 from lib.prompts.conditions import Condition, Filler
 from lib.prompts.problems import Problem, load_problems
-from reproduction.evaluation.answer_tables import summarise
 from reproduction.evaluation.rows import (
     COMPLETIONS,
-    SUMMARY,
     frame,
     recorded_settings,
     versions,
@@ -99,12 +96,7 @@ def evaluate(
         with open_store(folder, settings, versions(), shard, file=COMPLETIONS) as store:
             _generate(store, accuracy, [one for one in missing if one])
             stored |= store.rows_of_all_shards()
-    answers = frame([stored[key] for key in keys if key in stored])
-    is_complete = len(answers) == len(keys)  # other shards may still be running
-    if is_complete and folder.is_dir():
-        lines = [row.dropna().to_dict() for _, row in summarise(answers).iterrows()]
-        write_json(folder / SUMMARY, lines)
-    return answers
+    return frame([stored[key] for key in keys if key in stored])
 
 
 def _generate(
@@ -115,8 +107,6 @@ def _generate(
     Raises PartlyDone if some prompts failed.
     """
     failed = 0
-    if missing:
-        store.path.with_name(SUMMARY).unlink(missing_ok=True)
     for loaded, answers, done in missing:
         # Another run may have stored some of them before this one opened the file.
         left = store.missing(answers)

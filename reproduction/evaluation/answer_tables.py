@@ -19,6 +19,7 @@ from lib.files.text_files import read_yaml
 from lib.paths import DATA
 from lib.statistics.intervals import POINTS, Interval, holm, interval, smallest_level
 from reproduction.evaluation.rows import is_truncated
+from reproduction.figures.notebook_tables import show
 
 GRADERS = {
     "correct": "this project's grader",
@@ -52,6 +53,18 @@ SHOWN_COLUMNS = [  # printed by commands
     *EFFECT_INTERVAL,
     "p_value",
 ]
+
+
+def print_accuracy(answers: pd.DataFrame) -> None:
+    """Print the accuracy under each condition, with a warning if no answer of a model
+    has a box; nothing without answers.
+    """
+    table = summarise(answers)
+    if table.empty:
+        return
+    print(show(table, shown_columns(table), digits=1))
+    if warning := warning_of(table):
+        print(warning)
 
 
 def shown_columns(table: pd.DataFrame) -> list[str]:

@@ -14,7 +14,6 @@ from reproduction.profiles.sections import Section
 
 COMPLETIONS = "completions.jsonl"
 SCORES = "scores.jsonl"
-SUMMARY = "summary.json"  # written when a run of completions is complete
 FIELDS = [  # of a line of completions.jsonl
     # 16 hex digits, a digest of everything that the completion depends on.
     "key",

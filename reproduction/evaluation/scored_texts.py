@@ -28,7 +28,6 @@ from lib.prompts.insertions import require_no_special_token
 from lib.prompts.problems import Problem, load_problems, solved_problems
 from reproduction.evaluation.rows import (
     DRAW_SCORE_FIELDS,
-    SUMMARY,
     frame,
     recorded_settings,
     solution_table,
@@ -44,6 +43,7 @@ from reproduction.row_keys import (
     found_rows,
     read_rows,
     scores_wanted,
+    wanted_in_stored_dtype,
 )
 
 
@@ -187,24 +187,27 @@ def score_drawn(likelihood: Likelihood, answers: Path, folder: Path) -> pd.DataF
     # The weights assume a mixture of these two conditions, so that answers under others
     # are left out.
     shared = {"models": likelihood.models, "problems": likelihood.problems}
-    shared |= {"limit": likelihood.limit, "conditions": list(SAMPLING_CONDITIONS)}
+    shared |= {"limit": likelihood.limit or drawing.limit}
+    shared |= {"conditions": list(SAMPLING_CONDITIONS)}
     drawing = Accuracy.model_validate(drawing.model_dump() | shared)
     _require_probabilities(drawing)
     wanted_of = answers_wanted(drawing, filler, seed)
-    draws = found_rows(drawing, wanted_of, read_rows(answers, "completions"))
+    stored = read_rows(answers, "completions")
     for spec in likelihood.models:
-        name = resolve(spec).name
-        if not any(row["model"] == name for row in draws):
+        wanted = wanted_in_stored_dtype(spec, drawing, wanted_of, stored)
+        if not wanted:
             raise InputError(
-                f"{answers} has no answers of {name} to these problems: name its model"
-                " and revision by --model, and its problems by --problems"
+                f"{answers} has no answers of {resolve(spec).name} to these problems:"
+                " name its model and revision by --model, and its problems by"
+                " --problems"
             )
-    if not (answers / SUMMARY).is_file():
-        print(
-            f"{answers} is not complete, and the missing answers may be the longest:"
-            " run its command again first",
-            file=sys.stderr,
-        )
+        if not wanted.by_key.keys() <= stored.keys():
+            print(
+                f"{answers} is not complete, and the missing answers may be the"
+                " longest: run its command again first",
+                file=sys.stderr,
+            )
+    draws = found_rows(drawing, wanted_of, stored)
     likelihood = likelihood.model_copy(update={"format": drawing.format})
     return score_draws(likelihood, drawing, filler, seed, draws, folder)
 
