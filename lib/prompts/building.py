@@ -315,32 +315,23 @@ def render(tokenizer, content: str, format: str, turns: list[dict]) -> str:
     if not tokenizer.chat_template:
         raise InputError("this model has no chat template: set format to plain")
     messages = [*turns, {"role": "user", "content": content}]
-    # Templates of multimodal models read a message as a list of parts.
-    in_parts = [
-        {"role": turn["role"], "content": [{"type": "text", "text": turn["content"]}]}
-        for turn in messages
-    ]
-    reasons = []
-    for form in (messages, in_parts):
-        try:
-            text = tokenizer.apply_chat_template(
-                form,
-                tokenize=False,
-                add_generation_prompt=True,
-                strftime_now=DAY.strftime,
-            )
-        except Exception as error:  # a template is a program, which may raise anything
-            reasons.append(
-                f"the model's chat template fails: {error}; use the plain prompt format"
-            )
-            continue
-        if text.count(content) == 1:
-            return text
-        reasons.append(
+    try:
+        text = tokenizer.apply_chat_template(
+            messages,
+            tokenize=False,
+            add_generation_prompt=True,
+            strftime_now=DAY.strftime,
+        )
+    except Exception as error:  # a template is a program, which may raise anything
+        raise InputError(
+            f"the model's chat template fails: {error}; use the plain prompt format"
+        ) from error
+    if text.count(content) != 1:
+        raise InputError(
             "the chat template changes the problem's text, so token spans cannot be"
             " exact"
         )
-    raise InputError(reasons[0])
+    return text
 
 
 def _tokenized(

@@ -131,10 +131,9 @@ def with_content(expression, **options):
     )
 
 
-# Some templates read a message as a list of parts.
-OF_PARTS = "(message['content'][0]['text'] or '') | trim"
+TRIMMED = "message['content'] | trim"
 KINDS = {
-    "byte-level-trimmed": lambda: with_content(OF_PARTS, trim_offsets=True),
+    "byte-level-trimmed": lambda: with_content(TRIMMED, trim_offsets=True),
     "byte-level-bos": lambda: wrapped(byte_level(), bos=True),
     "metaspace-bpe-bos": lambda: wrapped(metaspace_bpe(), bos=True),
     "prepended-bpe-bos": lambda: wrapped(metaspace_bpe(prepended=True), bos=True),
@@ -420,7 +419,7 @@ CHATTED = (
 
 @pytest.mark.parametrize("format, words", [("plain", PLAIN), ("chat", CHATTED)])
 def test_worked_examples_are_complete_turns_before_the_prompt(format, words):
-    tokenizer = with_content(OF_PARTS)
+    tokenizer = with_content(TRIMMED)
     arguments = tokenizer, "What is $3$?", "mless:4"
     example = Example(problem="What is $1 + 1$?", solution="It is $\\boxed{2}$.")
     shown = build_prompt(*arguments, format=format, examples=[example])
