@@ -2,7 +2,7 @@
 of a checkpoint or with random ones.
 
     loaded = load("Qwen/Qwen2.5-Math-7B", layers=3)
-    loaded.model, loaded.tokenizer, loaded.label
+    loaded.model, loaded.tokenizer, loaded.revision
 
 If memory is too small, weights can stay on disk, from which accelerate reads them in
 each forward pass. Weights are read only from safetensors, and no code of a checkpoint
@@ -88,14 +88,6 @@ class Loaded:
         if positions is None:
             raise InputError(f"{self.spec}: its config.json names no longest context")
         return positions
-
-    @property
-    def label(self) -> str:
-        """The model's name in captions: name, revision, weights if they are not the
-        original ones, and dtype.
-        """
-        name = f"{self.name} @ {self.revision[:12]}"
-        return ", ".join(filter(None, [name, self.source.weights, self.dtype]))
 
 
 def load(
@@ -202,7 +194,6 @@ def _loaded(
         named = {
             "name": f"{source.name} {untrained}",
             "revision": f"{source.revision} {untrained}",
-            "weights": "",
         }
         source = source.model_copy(update=named)
     return Loaded(model, tokenizer, source, device, dtype)

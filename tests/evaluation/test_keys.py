@@ -167,7 +167,7 @@ OTHER_MODELS = [
     (MODEL._replace(source=SOURCE.model_copy(update={"name": "other"})), True),
     (MODEL._replace(source=SOURCE.model_copy(update={"revision": "other"})), True),
     (MODEL._replace(source=SOURCE.model_copy(update={"spec": "folder"})), False),
-    (MODEL._replace(source=SOURCE.model_copy(update={"weights": "exact"})), False),
+    (MODEL._replace(source=SOURCE.model_copy(update={"requirements": "other"})), False),
 ]
 
 

@@ -66,7 +66,7 @@ def steps(monkeypatch):
 def test_every_network_is_measured_and_unmeasured_cells_are_nan(whole):
     assert whole.network.values.tolist() == list(dataset.SEEDS)
     assert whole.condition.values.tolist() == dataset.ORDER["condition"]
-    assert whole.label.startswith(f"{NAME} @ ")
+    assert whole.model == NAME
 
     lam = whole["lambda"].sel(condition="mless")
     counts = lam.notnull().sum("problem").isel(head=0)  # (network, layer)

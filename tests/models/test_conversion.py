@@ -133,9 +133,7 @@ def test_a_gguf_file_gives_the_models_shape_tokenizer_and_stop_tokens(small, cac
     loaded = on_cpu(small)
     assert (loaded.name, loaded.layers) == ("small.q8_0", LAYERS)
     assert (loaded.heads, loaded.context) == (HEADS, 256)
-    weights = "small.q8_0.gguf, dequantised"
-    assert loaded.source.weights == source_with_config(str(small)).weights == weights
-    assert loaded.label == f"small.q8_0 @ {loaded.revision}, {weights}, float32"
+    assert loaded.source.gguf == source_with_config(str(small)).gguf == str(small)
     # Both the end of a turn and the end of a text stop an answer.
     stops = loaded.model.generation_config.eos_token_id
     assert stops == [TURN_END, START_TOKEN]

@@ -93,7 +93,6 @@ def test_a_model_in_wheels_is_described_before_it_is_converted(tmp_path, monkeyp
     monkeypatch.setattr(paths, "CACHE", tmp_path)
     source = source_with_config("demo")
     assert (source.name, source.spec) == ("SmolLM2-135M-Instruct", "demo")
-    assert source.weights == "Q4_1, dequantised"
     assert source.revision == known_models()["demo"].wheels_revision
     assert (source.heads, source.layers, source.context) == (9, 30, 8192)
     assert not list(tmp_path.iterdir())
@@ -118,5 +117,5 @@ def test_a_folder_whose_config_describes_no_model_is_refused(
 def test_a_model_in_wheels_has_no_revisions_and_the_error_names_the_hub_id(refused):
     assert f"give Qwen/{CODER}@main" in refused(resolve, f"{CODER}@main")
     original = resolve(f"Qwen/{CODER}")
-    assert original.gguf == original.weights == ""
+    assert original.gguf == ""
     assert len(original.revision) == 40

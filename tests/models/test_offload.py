@@ -54,7 +54,7 @@ def test_a_family_computes_the_same_from_disk_as_in_memory(family, tmp_path, on_
     whole = on_cpu(tmp_path)
     loaded = on_disk(tmp_path, free=0)
     assert set(loaded.model.hf_device_map.values()) == {"disk"}
-    assert (loaded.label, loaded.device) == (whole.label, "cpu")
+    assert (loaded.revision, loaded.device) == (whole.revision, "cpu")
 
     functions = [logits, hidden, lambda model: received_attention(model, IDS)]
     if family != WITH_EXPERTS:
