@@ -53,8 +53,12 @@ SAME_PROBLEMS = (
     *("none", "mless", "hidden-from-layer-1", "dilution", "gap", "layer-1-only"),
     *("example", "bare", "arm"),
 )
-# Fields of a score that no table needs.
-LEFT_OUT = ("subject", "prompt_tokens", "processor")
+# Fields of a score, without those that no table needs.
+STORED_FIELDS = [
+    name
+    for name in SCORE_FIELDS
+    if name not in ("subject", "prompt_tokens", "processor")
+]
 
 
 def write_measurements(profile: Profile) -> None:
@@ -108,7 +112,7 @@ def write_scores(stores: list[Path]) -> None:
             kind = row["target"]
         else:
             kind = "other solution"
-        score = {name: row[name] for name in SCORE_FIELDS if name not in LEFT_OUT}
+        score = {name: row[name] for name in STORED_FIELDS}
         models[row["model"]][kind].append(score)
 
     for name, kinds in models.items():
@@ -127,7 +131,7 @@ def write_ablations(stores: list[Path]) -> None:
     """Write a file per model with the scores of ablations of all folders, sorted."""
     by_model = defaultdict(list)
     for row in _records(stores, "ablations"):
-        score = {name: row[name] for name in SCORE_FIELDS if name not in LEFT_OUT}
+        score = {name: row[name] for name in STORED_FIELDS}
         by_model[row["model"]].append(score)
     for name, rows in by_model.items():
         rows.sort(key=lambda row: (row["problem_id"], row["condition"]))

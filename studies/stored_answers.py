@@ -39,11 +39,12 @@ from reproduction.evaluation.answer_tables import (
 )
 from reproduction.evaluation.pass_rate_tables import POINTS_INTERVAL, pass_rate_table
 from reproduction.evaluation.weighted_pass_rates import is_mixed, weighted_differences
-from reproduction.profiles import load_profile
+from reproduction.profiles import SAMPLING_CONDITIONS, load_profile
 from studies.keeping import RESULTS, keep
 from studies.stored_contrasts import (
     CHANGE,
     attention_taken,
+    change_of_nats,
     contrasts,
     level_of,
     verdict_counts,
@@ -94,12 +95,6 @@ def change_by_slashes(of_model: pd.DataFrame) -> pd.Series:
         for condition in ("none", "mless")
     )
     return (mless - none).dropna()
-
-
-def change_of_nats(scores: pd.DataFrame) -> pd.Series:
-    """Return the change in the log-likelihood of each problem's solution by slashes."""
-    nats = scores.pivot(index="problem_id", columns="condition", values="nats")
-    return (nats["mless"] - nats["none"]).astype(float).dropna()
 
 
 # ---- token limits --------------------------------------------------------------------
@@ -421,7 +416,7 @@ def nats_and_points(scores: pd.DataFrame, drawn: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for model, of_model in by_model(drawn):
-        nats = change_of_nats(scores[scores["model"] == model])
+        nats = change_of_nats(scores[scores["model"] == model], "mless", "none")
         points = weighted_differences(of_model, "mless", "none")
         both = pd.DataFrame({"nats": nats, "points": points}).dropna()
         mixed = of_model.loc[is_mixed(of_model), "problem_id"]
@@ -521,6 +516,7 @@ PAIRS = [
     ("layer-1-only", "gap"),
     ("arm", "none"),
 ]
+OF_MIXED = ["of_mixed", "of_mixed_low", "of_mixed_high"]
 
 
 def weights(drawn: pd.DataFrame) -> pd.DataFrame:
@@ -540,6 +536,25 @@ def weights(drawn: pd.DataFrame) -> pd.DataFrame:
         right=POINTS * table["model"].map(right),
         refused=table["points"].isna(),
     )
+
+
+def mixed_weights(drawn: pd.DataFrame) -> pd.DataFrame:
+    """A row per model and condition: the mean weight of answers to problems with both
+    right and wrong answers. Over the answers to all problems it would have to be 1.
+    """
+    rates = load_profile("families").pass_rates
+    assert rates
+    conditions = [str(condition) for condition in rates.conditions]
+    rows = []
+    for model, table in by_model(drawn[is_mixed(drawn)]):
+        halves = table[list(SAMPLING_CONDITIONS)].to_numpy()
+        weight = np.exp(log_weights(table[conditions].to_numpy(), halves))
+        weights_ = pd.DataFrame(weight, columns=conditions)
+        means = weights_.groupby(table["problem_id"].to_numpy()).mean()
+        for condition, by_problem in means.items():
+            row = {"model": model, "condition": condition, "answers": len(table)}
+            rows.append(row | mean_and_bounds(OF_MIXED, by_problem, "mean"))
+    return pd.DataFrame(rows)
 
 
 def baselines(drawn: pd.DataFrame) -> pd.DataFrame:
@@ -670,6 +685,7 @@ TABLES: dict[str, Callable[[], pd.DataFrame]] = {
     "attention_taken": attention_taken,
     "verdict_counts": verdict_counts,
     "weights": lambda: weights(draws()),
+    "mixed_weights": lambda: mixed_weights(draws()),
     "baselines": lambda: baselines(draws()),
     "blocks": lambda: blocks(_growing(), in_order(answers("draws"))),
     "authors_rule": lambda: pd.concat(map(authors_rule, ("families", "demo"))),

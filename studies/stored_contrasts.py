@@ -86,6 +86,14 @@ def contrasts(scores: pd.DataFrame, ablations: pd.DataFrame) -> pd.DataFrame:
     return table.assign(p_holm=by_question.transform(holm), p_verdicts=with_verdicts)
 
 
+def change_of_nats(scores: pd.DataFrame, treatment: str, reference: str) -> pd.Series:
+    """Return the change in the log-likelihood of each problem's solution, from one
+    model's scores.
+    """
+    nats = scores.pivot(index="problem_id", columns="condition", values="nats")
+    return (nats[treatment] - nats[reference]).astype(float).dropna()
+
+
 def _changes(
     scores: pd.DataFrame, pair: tuple[str, str], question: str, problems: str
 ) -> list[dict]:
@@ -93,10 +101,9 @@ def _changes(
     treatment, reference = pair
     rows = []
     for model, of_model in scores.groupby("model", sort=False):
-        nats = of_model.pivot(index="problem_id", columns="condition", values="nats")
-        if not {treatment, reference} <= set(nats):
+        if not {treatment, reference} <= set(of_model["condition"]):
             continue
-        change = (nats[treatment] - nats[reference]).astype(float).dropna()
+        change = change_of_nats(of_model, treatment, reference)
         row = {"question": question, "treatment": treatment, "reference": reference}
         row |= {"problems": problems, "model": model, "n": len(change)}
         row |= mean_and_bounds(CHANGE, change, "mean")
@@ -127,17 +134,12 @@ def verdict_counts() -> pd.DataFrame:
 
     A rule counts by its first model; for some models data had been seen by then.
     """
+    fields = ["id", "reading", "written", "word"]
     rows = pd.DataFrame(
-        {
-            "reading": [row.reading for row in verdicts()],
-            "written": [row.written for row in verdicts()],
-            "word": [row.word for row in verdicts()],
-            "first": [
-                row.id not in [other.id for other in verdicts()[:place]]
-                for place, row in enumerate(verdicts())
-            ],
-        }
+        [[getattr(row, field) for field in fields] for row in verdicts()],
+        columns=fields,
     )
+    rows["first"] = ~rows["id"].duplicated()
     groups = rows.groupby(["reading", "written"], sort=False)
     words = groups["word"].value_counts().unstack(fill_value=0)
     words = words.reindex(columns=[*VERDICTS, "too few"], fill_value=0)

@@ -9,7 +9,7 @@ import scipy
 from hand_written import record, run
 
 from reproduction.evaluation.rows import frame
-from studies import mean_weight, stored_answers
+from studies import stored_answers
 from studies.keeping import RESULTS
 
 
@@ -18,18 +18,6 @@ def test_a_stored_table_follows_from_the_stored_answers(name):
     table = stored_answers.TABLES[name]().reset_index(drop=True)
     kept = pd.read_csv(RESULTS / f"{name}.csv")[list(table)]
     pd.testing.assert_frame_equal(kept, table, check_dtype=False, rtol=1e-3)
-
-
-def test_stored_mean_weights_of_mixed_problems_follow_from_the_stored_scores():
-    kept = pd.read_csv(mean_weight.TABLE)
-    for model, rows in kept.groupby("model"):
-        draws = stored_answers.draws()
-        table = mean_weight.table(draws[draws.model == model], None, rows.condition)
-        columns = ["condition", "answers", *mean_weight.MIXED_ENDS]
-        rows = rows[columns].reset_index(drop=True)
-        pd.testing.assert_frame_equal(
-            rows, table[columns], check_dtype=False, rtol=1e-3
-        )
 
 
 def test_by_the_authors_rule_the_prompt_decides_if_an_answer_has_no_box():

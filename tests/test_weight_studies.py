@@ -1,13 +1,11 @@
-"""The studies of importance weights: simulated answers have their stated probabilities,
-and mean weights are averaged over both kinds of problems.
+"""The study of importance weights: simulated answers have their stated
+probabilities.
 """
 
 import numpy as np
 import pytest
-from hand_written import draws_of
 
-from reproduction.evaluation.weighted_pass_rates import scored_draws
-from studies import mean_weight, weights_simulated
+from studies import weights_simulated
 
 
 @pytest.mark.parametrize("effect", [0, 2.5])
@@ -41,33 +39,3 @@ def test_intervals_cover_the_truth_less_often_with_one_or_two_mixed_problems():
     assert few["coverage"] < 88
     assert (enough["coverage"] > 90).all()
     assert table["simulations"].sum() == 600
-
-
-def test_the_sample_has_one_answer_of_each_problem_whose_answers_agree(monkeypatch):
-    monkeypatch.setattr(mean_weight, "SAMPLE", 10)
-    answers, _ = draws_of(problems=30)
-    answers.loc[answers.problem_id > "p20", "right"] = False
-    others = mean_weight.sampled(answers, seed=0)
-    assert len(others) == others.problem_id.nunique() == 10
-    assert others.condition.value_counts().to_dict() == {"none": 5, "mless": 5}
-    assert not others.right.any()
-    assert others.problem_id.min() > "p20"
-
-
-def test_mean_weights_of_mixed_and_other_problems_are_averaged_by_their_shares():
-    answers, scores = draws_of(problems=40)
-    # In a quarter of the problems answers differ; there a hidden filler's weight is 1.
-    is_mixed = answers.problem_id.isin([f"p{number}" for number in range(10)])
-    answers.loc[~is_mixed, "right"] = False
-    draws = scored_draws(answers, scores)
-    name = "hidden-from-layer-1"
-    others = draws[~is_mixed.to_numpy()].drop_duplicates("problem_id")
-    others = others.assign(**{name: others[name] + np.log(2)})
-    plain, hidden = mean_weight.table(draws, others, ["mless", name]).itertuples()
-    assert plain.of_all == pytest.approx(1)
-    assert hidden.of_all == pytest.approx(0.25 * 1 + 0.75 * 2)
-    assert (hidden.of_mixed, hidden.of_others) == pytest.approx((1, 2))
-    assert hidden.answers == 40
-    (alone,) = mean_weight.table(draws, None, [name]).itertuples()
-    assert alone.of_mixed == pytest.approx(1)
-    assert not hasattr(alone, "of_all")

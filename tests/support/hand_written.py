@@ -2,10 +2,6 @@
 
 import gzip
 import json
-from itertools import product
-
-import numpy as np
-import pandas as pd
 
 from reproduction.claims.verdicts import Verdict
 
@@ -56,26 +52,6 @@ def keep(path, rows):
     content = "".join(f"{line}\n" for line in lines).encode()
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
-
-
-def draws_of(problems):
-    """Return two answers under none and two under mless to each problem, of which the
-    first is right, and their log-likelihoods under three conditions.
-    """
-    names = [f"p{number}" for number in range(problems)]
-    answers = pd.DataFrame(product(names, range(4)), columns=["problem_id", "number"])
-    number = answers.pop("number")
-    answers = answers.assign(
-        key=answers.problem_id + "-" + number.astype(str),
-        condition=np.where(number < 2, "none", "mless"),
-        sample=number % 2,
-        right=number == 0,
-        model="tiny",
-        finish_reason="stop",
-    )
-    scored = pd.DataFrame({"condition": ["none", "mless", "hidden-from-layer-1"]})
-    keys = answers[["key", "problem_id", "model"]].rename(columns={"key": "answer"})
-    return answers, keys.merge(scored, how="cross").assign(nats=-50.0)
 
 
 def verdict(id: str = "dilution", model: str = "m", **changes) -> Verdict:
