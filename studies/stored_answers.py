@@ -156,6 +156,7 @@ def same_limits(greedy: pd.DataFrame, sampled: pd.DataFrame) -> pd.DataFrame:
 
 # Enough for a standard error of 0.001 in the p-value of a cut, which is near 0.05.
 SHUFFLES = 60_000
+AT_ONCE = 500  # shuffles in one array, which limits the memory
 CUTS = np.arange(100, 401)  # problems before the cut
 BLOCKS = 10
 
@@ -201,11 +202,11 @@ def of_blocks(points: np.ndarray) -> list[dict]:
     rng = np.random.default_rng(0)
     cut = float(z_of_cuts(points, np.array([LAST_LOOK]))[0])
     largest = np.abs(z_of_cuts(points, CUTS)).max()
-    spread = _spread_of_blocks(points)
+    spread = float(_spread_of_blocks(points))
     by_chance, spreads = [], []
-    for _ in range(SHUFFLES):
-        shuffled = rng.permutation(points)
-        by_chance.append(np.abs(z_of_cuts(shuffled, CUTS)).max())
+    for _ in range(SHUFFLES // AT_ONCE):
+        shuffled = rng.permuted(np.tile(points, (AT_ONCE, 1)), axis=1)
+        by_chance.append(np.abs(z_of_cuts(shuffled, CUTS)).max(-1))
         spreads.append(_spread_of_blocks(shuffled))
     of_largest = _share_reaching(by_chance, largest)
     cuts = f"largest of cuts from {CUTS[0]} to {CUTS[-1]}"
@@ -218,24 +219,25 @@ def of_blocks(points: np.ndarray) -> list[dict]:
 
 def z_of_cuts(points: np.ndarray, cuts: np.ndarray) -> np.ndarray:
     """Return for each cut the mean before it minus the mean after it, in standard
-    errors of that difference.
+    errors of that difference: (..., cuts) from points (..., N).
     """
-    n = len(points)
-    sums, squares = np.cumsum(points), np.cumsum(points**2)
-    before, after = cuts, n - cuts
-    sum_before, square_before = sums[cuts - 1], squares[cuts - 1]
+    sums, squares = np.cumsum(points, -1), np.cumsum(points**2, -1)
+    before, after = cuts, points.shape[-1] - cuts
+    sum_before, square_before = sums[..., cuts - 1], squares[..., cuts - 1]
     mean_before = sum_before / before
-    mean_after = (sums[-1] - sum_before) / after
+    mean_after = (sums[..., -1:] - sum_before) / after
     variance_before = square_before / before - mean_before**2
-    variance_after = (squares[-1] - square_before) / after - mean_after**2
+    variance_after = (squares[..., -1:] - square_before) / after - mean_after**2
     error = np.sqrt(variance_before / (before - 1) + variance_after / (after - 1))
     return (mean_before - mean_after) / error
 
 
-def _spread_of_blocks(points: np.ndarray) -> float:
-    """Return the standard deviation over the means of BLOCKS blocks, in points."""
-    means = [block.mean() for block in np.array_split(points, BLOCKS)]
-    return float(np.std(means, ddof=1))
+def _spread_of_blocks(points: np.ndarray) -> np.ndarray:
+    """Return the standard deviation over the means of BLOCKS blocks of points (..., N),
+    in points.
+    """
+    means = [block.mean(-1) for block in np.array_split(points, BLOCKS, axis=-1)]
+    return np.std(means, axis=0, ddof=1)
 
 
 def of_limits(by_limit_: pd.DataFrame) -> list[dict]:
@@ -276,12 +278,12 @@ def p_of_limits(by_limit_: pd.DataFrame) -> list[float]:
     return p_values
 
 
-def _share_reaching(by_chance: np.ndarray | list[float], found: float) -> float:
+def _share_reaching(by_chance: np.ndarray | list[np.ndarray], found: float) -> float:
     """Return the p-value: the share of statistics, including the observed one, that are
     at least as large as the observed one, up to rounding.
     """
     reached = np.asarray(by_chance) >= found * (1 - 1e-9)
-    return (reached.sum() + 1) / (len(reached) + 1)
+    return (reached.sum() + 1) / (reached.size + 1)
 
 
 def _row(question: str, statistic: float, p_value: float) -> dict:
@@ -354,10 +356,10 @@ def precision(greedy: pd.DataFrame, drawn: pd.DataFrame) -> pd.DataFrame:
     """A row per model and kind of answers: the change in points that is significant
     with 80 % power at this n (`detectable`).
 
-    More problems narrow an interval; MORE answers to each problem (half_width_more,
-    detectable_more) only reduce the part of its width that is sampling noise. This
-    noise is estimated by shuffling the right answers among the answers to the same
-    problem, so that no prompt can have made them more likely (by_shuffling).
+    More problems narrow an interval; MORE answers to each problem (half_width_more)
+    only reduce the part of its width that is sampling noise. This noise is estimated by
+    shuffling the right answers among the answers to the same problem, so that no prompt
+    can have made them more likely (by_shuffling).
     """
     rows = []
     for model, of_model in by_model(greedy):
@@ -372,8 +374,7 @@ def precision(greedy: pd.DataFrame, drawn: pd.DataFrame) -> pd.DataFrame:
         of_draws = (row["variance"] - of_problems) * count / MORE
         error = np.sqrt((of_problems + of_draws) / len(points))
         row |= {"by_shuffling": by_shuffling, "answers": count, "more": MORE}
-        row["half_width_more"] = Z_ALPHA * error
-        rows.append(row | {"detectable_more": (Z_ALPHA + Z_POWER) * error})
+        rows.append(row | {"half_width_more": Z_ALPHA * error})
     return pd.DataFrame(rows)
 
 
@@ -419,12 +420,10 @@ def nats_and_points(scores: pd.DataFrame, drawn: pd.DataFrame) -> pd.DataFrame:
         nats = change_of_nats(scores[scores["model"] == model], "mless", "none")
         points = weighted_differences(of_model, "mless", "none")
         both = pd.DataFrame({"nats": nats, "points": points}).dropna()
-        mixed = of_model.loc[is_mixed(of_model), "problem_id"]
         rho, p_value = scipy.stats.spearmanr(both["nats"], both["points"])
         low, high = correlation_ends(rho, len(both))
         row = {"model": model, "rho": rho, "rho_low": low, "rho_high": high}
-        row |= {"p_value": p_value, "n": len(both)}
-        rows.append(row | {"mixed_problems": int(both.index.isin(mixed).sum())})
+        rows.append(row | {"p_value": p_value, "n": len(both)})
     return pd.DataFrame(rows)
 
 
@@ -610,7 +609,7 @@ def in_order(sampled: pd.DataFrame, seed: int = 0) -> list[str]:
 
 # ---- the authors' rule ---------------------------------------------------------------
 
-RULES = ["ours", "rule_our_prompt", "rule_authors_prompt", "rule_completion"]
+RULES = ["ours", "rule_our_prompt", "rule_authors_prompt"]
 
 
 def authors_rule(profile: str) -> pd.DataFrame:
@@ -641,9 +640,9 @@ def judged(given: pd.DataFrame) -> pd.DataFrame:
     verdicts = []
     for row in given.itertuples():
         # The rule only reads the last box, and that of a prompt is in its instruction.
-        prompts = ["", "", ""]
+        prompts = ["", ""]
         if parse_condition(row.condition).instructed:
-            prompts = [INSTRUCTION, AUTHORS_INSTRUCTION, ""]
+            prompts = [INSTRUCTION, AUTHORS_INSTRUCTION]
         rule = [is_correct_by_authors(row.answer, one, row.response) for one in prompts]
         verdicts.append(rule)
     by_rule = pd.DataFrame(verdicts, given.index, RULES[1:])

@@ -69,9 +69,8 @@ def contrasts(scores: pd.DataFrame, ablations: pd.DataFrame) -> pd.DataFrame:
     rows += _changes(scores, LAYER_1, question, "planned")
     rows += _changes(ablations, LAYER_1, question, "short")
     keys = ["model", "problem_id"]
-    planned = scores.loc[scores["condition"] == LAYER_1[1], keys].drop_duplicates()
-    later = ablations.merge(planned, how="left", indicator=True)
-    later = later[later["_merge"] == "left_only"]
+    planned = scores[scores["condition"] == LAYER_1[1]].set_index(keys).index
+    later = ablations[~ablations.set_index(keys).index.isin(planned)]
     rows += _changes(later, LAYER_1, question, "short, not planned")
     is_short = scores["tokens"].astype(int) <= SHORT
     for pair in (("mless", "none"), ("gap", "none")):
