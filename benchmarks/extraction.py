@@ -74,8 +74,7 @@ def main() -> None:
             row = {"way": way, "tokens": tokens, "seconds": of_way}
             rows.append(row | {"of_eager_time": of_way / seconds["eager"]})
             print(rows[-1], file=sys.stderr, flush=True)
-    table = keep("extraction", pd.DataFrame(rows), repeats=REPEATS)
-    print(table[list(rows[0])].to_string(index=False))
+    keep("extraction", pd.DataFrame(rows), repeats=REPEATS)
 
 
 if __name__ == "__main__":

@@ -104,8 +104,7 @@ def main() -> None:
     rows = []
     for source in options.problems:
         rows += compare(loaded, source)
-    table = keep("generation", pd.DataFrame(rows), new_tokens=NEW_TOKENS)
-    print(table[list(rows[0])].round(2).to_string(index=False))
+    keep("generation", pd.DataFrame(rows), new_tokens=NEW_TOKENS)
 
 
 if __name__ == "__main__":

@@ -109,7 +109,7 @@ def main() -> None:
     if importlib.util.find_spec("vllm"):
         row["other"] = answers(model, "vllm")
     table = pd.DataFrame([*rows, row], columns=["row", "ours", "other"])
-    print(keep("gpu", table, **settings).iloc[:, :5].to_string(index=False))
+    keep("gpu", table, **settings)
 
 
 if __name__ == "__main__":

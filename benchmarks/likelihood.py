@@ -82,9 +82,8 @@ def main() -> None:
         row = {way: statistics.median(times[way]) / len(batch) for way in ways}
         row["scored_of_plain"] = row["scored"] / row["plain"]
         rows.append({"condition": name} | row)
-    table = pd.DataFrame(rows)
-    print(table.round(3).to_string(index=False))
-    keep("likelihood", table, model=loaded.name, threads=torch.get_num_threads())
+    threads = torch.get_num_threads()
+    keep("likelihood", pd.DataFrame(rows), model=loaded.name, threads=threads)
 
 
 if __name__ == "__main__":

@@ -54,10 +54,10 @@ def machine() -> dict[str, object]:
     return description
 
 
-def keep(name: str, table: pd.DataFrame, **settings: object) -> pd.DataFrame:
-    """Write a table as results/<name>.csv with columns for its settings and its
-    machine, and return it.
+def keep(name: str, table: pd.DataFrame, **settings: object) -> None:
+    """Print a table, and write it as results/<name>.csv with columns for its settings
+    and its machine.
     """
-    table = table.assign(**settings, **machine())
-    table.to_csv(RESULTS / f"{name}.csv", index=False, float_format="%.4g")
-    return table
+    print(table.round(3).to_string(index=False))
+    described = table.assign(**settings, **machine())
+    described.to_csv(RESULTS / f"{name}.csv", index=False, float_format="%.4g")
