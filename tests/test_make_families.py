@@ -137,15 +137,12 @@ SCORED = [
 ]
 
 
-def draws(folder, answers, scores):
-    """Write answers and scores into two folders, like `evaluate` and `likelihood`."""
-    keep(folder / "completions" / "completions.jsonl", answers)
-    keep(folder / "scores" / "scores.jsonl", scores)
-    return [folder / "completions", folder / "scores"]
-
-
 def test_sampled_answers_are_stored_with_the_scores_of_mixed_problems(script, tmp_path):
-    script.write_draws(draws(tmp_path, DRAWN, SCORED))
+    # Answers and scores are in two folders, as `evaluate` and `likelihood` write them.
+    folders = [tmp_path / "completions", tmp_path / "scores"]
+    keep(folders[0] / "completions.jsonl", DRAWN)
+    keep(folders[1] / "scores.jsonl", SCORED)
+    script.write_draws(folders)
     kept = read(tmp_path / "families" / "answers" / "draws.jsonl.gz")
     assert [row["problem_id"] for row in kept] == ["p1", "p1", "p2", "p2", "p3", "p3"]
     rows = read(tmp_path / "families" / "draws" / f"{MODEL}.jsonl.gz")

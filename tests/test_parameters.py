@@ -101,18 +101,10 @@ def test_valid_parameters_pass_even_if_cells_run_again(kernel, stem):
         assert kernel.execute_interactive(source)["content"]["status"] == "ok"
 
 
-@pytest.mark.parametrize(
-    "stem, typed, message",
-    [
-        ("01_attention_maps", ["-p", "profle", "demo"], OF_A_PROFILE[0][1]),
-        (TRY_IT, ["-p", "length", "0"], "parameters: length: must be greater than 0"),
-    ],
-)
-def test_the_error_is_the_last_line_that_papermill_prints(
-    tmp_path, stem, typed, message
-):
-    files = [f"notebooks/{stem}.ipynb", tmp_path / "out.ipynb"]
-    command = [sys.executable, "-m", "papermill", *files, *typed]
+def test_the_error_is_the_last_line_that_papermill_prints(tmp_path):
+    files = [f"notebooks/{TRY_IT}.ipynb", tmp_path / "out.ipynb"]
+    command = [sys.executable, "-m", "papermill", *files, "-p", "length", "0"]
     ran = subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True)
     assert ran.returncode
-    assert ran.stderr.strip().splitlines()[-1].startswith(f"error: {message}")
+    last = ran.stderr.strip().splitlines()[-1]
+    assert last.startswith("error: parameters: length: must be greater than 0")

@@ -4,7 +4,7 @@ import pytest
 
 from reproduction import paths
 
-EVERY = ["01", "02", "03", "04", "05", "06", "07", "08", "09"]
+EVERY = "01 02 03 04 05 06 07 08 09".split()
 
 
 @pytest.mark.parametrize(
