@@ -1,6 +1,7 @@
 """Replace files and fill folders atomically, so that they are complete or absent."""
 
 import contextlib
+import errno
 import json
 import os
 from collections.abc import Callable
@@ -19,6 +20,16 @@ def write_json(path: str | Path, value: object) -> None:
     write_atomically(Path(path), (json.dumps(value, indent=1) + "\n").encode("ascii"))
 
 
+def make_folder(folder: Path) -> None:
+    """Create a folder and those above it, unless they exist; raise NotADirectoryError
+    if a file has the name of one of them, or a link to nothing.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:  # "File exists" would not say what is wrong
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)) from error
+
+
 def write_atomically(path: Path, content: bytes | memoryview) -> None:
     """Write the content, replacing the file atomically; create its folder if needed.
 
@@ -27,7 +38,7 @@ def write_atomically(path: Path, content: bytes | memoryview) -> None:
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         with open(temporary, "wb") as stream:
             stream.write(content)
             stream.flush()

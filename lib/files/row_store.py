@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from lib.errors import InputError
-from lib.files.atomic import write_json
+from lib.files.atomic import make_folder, write_json
 from lib.files.text_files import complete_lines, read, rows_of_lines
 
 
@@ -91,7 +91,7 @@ def open_store(
         path = path.with_stem(f"{path.stem}-{shard[0]}-of-{shard[1]}")
     with contextlib.ExitStack() as stack:
         with write_errors(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
             stream = stack.enter_context(open(path, "ab", buffering=0))
             lock(stream, path)
             rows = _repaired_rows(stream, path)

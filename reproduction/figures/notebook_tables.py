@@ -162,9 +162,12 @@ def say_caveat():
 
 def show(table, columns=None, digits=2):
     """Return columns of a DataFrame as `rounded` does; folded if there are more than
-    MAX_UNFOLDED_ROWS rows, and None if there is none. The caveat is shown first.
+    MAX_UNFOLDED_ROWS rows, and None if there is none. The caveat is shown first; with
+    it, a table without rows is said to be left out, because the text mentions it.
     """
     if table.empty:
+        if caveat:
+            say(f"{caveat} *No table: it would have no rows.*")
         return None
     say_caveat()
     shown = rounded(table, columns, digits)

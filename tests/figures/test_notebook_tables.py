@@ -58,6 +58,19 @@ def test_show_rounds_numbers_and_leaves_gaps_and_repeated_values_empty(
     assert show(table(csv), columns.split(","), digits).to_csv() == shown
 
 
+def test_an_empty_table_is_said_to_be_left_out_if_the_text_describes_another_run(
+    monkeypatch,
+):
+    shown = []
+    monkeypatch.setattr(notebook_tables, "display", shown.append)
+    assert show(table("x,p\na,1").iloc[:0]) is None
+    assert not shown
+    monkeypatch.setattr(notebook_tables, "caveat", "*Results of another run.*")
+    assert show(table("x,p\na,1").iloc[:0]) is None
+    (said,) = shown
+    assert said.data == "*Results of another run.* *No table: it would have no rows.*"
+
+
 def test_interval_bounds_belong_to_the_estimate_before_them():
     names = ["n", "mean", "low", "high", "lowest", "highest"]
     names += ["effect", "effect_low", "effect_high", "low"]

@@ -178,7 +178,11 @@ def test_a_folder_that_cannot_be_made_and_a_file_that_cannot_be_read_are_named(
 ):
     (tmp_path / "out").touch()
     deeper = tmp_path / "out" / "deeper"
-    assert refused(fill, deeper).startswith(f"cannot write results to {deeper}: ")
+    for folder in (deeper, deeper.parent):
+        message = refused(fill, folder)
+        assert message == f"cannot write results to {folder}: Not a directory"
+        message = refused(write_json, folder / "run.json", {})
+        assert message == f"cannot write {folder}/run.json: Not a directory"
     message = refused(read, tmp_path / "none.jsonl")
     assert message.endswith("none.jsonl cannot be read: No such file or directory")
 
