@@ -109,8 +109,8 @@ def limits(greedy: pd.DataFrame) -> pd.DataFrame:
 
 
 def sampled_limits(sampled: pd.DataFrame) -> pd.DataFrame:
-    """A row per model and limit: the accuracy of sampled answers without slashes (%) and
-    its change by slashes, by counting right answers. The last limit is that of the
+    """A row per model and limit: the accuracy of sampled answers without slashes (%),
+    and its change by slashes, by counting right answers. The last limit is that of the
     answers.
     """
     rows = []

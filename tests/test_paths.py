@@ -4,7 +4,7 @@ import pytest
 
 from reproduction import paths
 
-EVERY = "01 02 03 04 05 06 07 08 09".split()
+EVERY = ["01", "02", "03", "04", "05", "06", "07", "08", "09"]
 
 
 @pytest.mark.parametrize(
