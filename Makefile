@@ -36,7 +36,7 @@ families: $(READY)
 	$(BIN)/python -m reproduction reproduce --profile families $(if $(FRESH),--fresh)
 
 authors: $(READY)
-	$(BIN)/python -m reproduction reproduce --profile authors --only 01,02,03,06,09
+	$(BIN)/python -m reproduction reproduce --profile authors --only 01,02,03,06,07,09
 
 scores: $(READY)
 	$(BIN)/python -m studies.make_families --part likelihood $(STORES)

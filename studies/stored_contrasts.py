@@ -48,9 +48,9 @@ def level_of(values: pd.Series) -> float:
 
 
 @functools.cache
-def verdicts() -> list[Verdict]:
-    """Return the stored verdicts on claims that were tested."""
-    return [row for row in read_verdicts(paths.DATA / "families") if row.n]
+def verdicts(profile: str = "families") -> list[Verdict]:
+    """Return the stored verdicts of a profile on claims that were tested."""
+    return [row for row in read_verdicts(paths.DATA / profile) if row.n]
 
 
 def contrasts(scores: pd.DataFrame, ablations: pd.DataFrame) -> pd.DataFrame:
@@ -127,20 +127,22 @@ def attention_taken() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def verdict_counts() -> pd.DataFrame:
+def verdict_counts(profile: str) -> pd.DataFrame:
     """A row per reading and time at which rules were written: how many rules and
-    verdicts there are, and how many verdicts of each kind.
+    verdicts of a profile there are, how many verdicts of each kind, and how many of
+    those that support a claim are nearly certain by construction (`certain`).
 
     A rule counts by its first model; for some models data had been seen by then.
     """
-    fields = ["id", "reading", "written", "word"]
+    fields = ["id", "reading", "written", "word", "certain"]
     rows = pd.DataFrame(
-        [[getattr(row, field) for field in fields] for row in verdicts()],
+        [[getattr(row, field) for field in fields] for row in verdicts(profile)],
         columns=fields,
     )
     rows["first"] = ~rows["id"].duplicated()
+    rows["certain"] = rows["certain"].notna() & (rows["word"] == "supported")
     groups = rows.groupby(["reading", "written"], sort=False)
     words = groups["word"].value_counts().unstack(fill_value=0)
     words = words.reindex(columns=[*VERDICTS, "too few"], fill_value=0)
     counts = groups["first"].agg(rules="sum", verdicts="size")
-    return counts.join(words).reset_index()
+    return counts.join(words).join(groups["certain"].sum()).reset_index()
