@@ -217,6 +217,15 @@ def test_every_notebook_runs_on_five_problems_of_a_users_model(copy, tiny_llama)
         assert set(table.n) == {5}
 
 
+def test_the_verdicts_on_one_problem_are_a_sentence_that_names_how_many_are_needed(
+    copy,
+):
+    verdicts = paths.notebooks(["06"])
+    run = run_in_one_kernel(copy, verdicts, profile="demo", limit=1)
+    shown = " ".join(text_of(cell) for cell in run.cells if cell.cell_type == "code")
+    assert "**Too few problems**: a claim is judged on 20 problems and more." in shown
+
+
 def test_notebook_00_runs_without_a_person(copy, tiny_llama):
     tried = {"problem": "What is $2 + 2$?", "filler": " ", "length": 12}
     tried |= {"model": str(tiny_llama), "position": "end", "format": "authors"}

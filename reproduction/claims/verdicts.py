@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from math import nan
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import pandas as pd
 from pydantic import TypeAdapter, ValidationError, computed_field
@@ -252,7 +252,7 @@ def numbers_table(verdicts: Iterable[Verdict]) -> pd.DataFrame:
             of_claim, parts, texts, strict=True
         ):
             rows.append(_row(verdict, part, text, bounds))
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=_Numbers._fields)
 
 
 def statements(table: pd.DataFrame) -> str:
@@ -263,24 +263,41 @@ def statements(table: pd.DataFrame) -> str:
     return "\n".join(f"- `{id}`: {claim}" for id, claim in claims.items())
 
 
+class _Numbers(NamedTuple):
+    """A row of `numbers_table`."""
+
+    id: str
+    claim: str
+    reading: str
+    model: str
+    verdict: str
+    part: str
+    measured: str
+    range: str
+    n: int
+    parts: str
+    untrained: str
+    rule: str
+
+
 def _row(
     verdict: Verdict, part: str, measured: str, bounds: tuple[float | None, ...]
-) -> dict[str, Any]:
+) -> _Numbers:
     has_several = verdict.parts > 1
-    return {
-        "id": verdict.id,
-        "claim": verdict.title,
-        "reading": verdict.reading,
-        "model": short(verdict.model),
-        "verdict": f"{verdict.word} †" if verdict.lost else verdict.word,
-        "part": part if has_several else "",
-        "measured": measured,
-        "range": f"{_range(*bounds)} {verdict.unit}".strip(),
-        "n": verdict.n,
-        "parts": _parts(verdict) if has_several else "",
-        "untrained": UNTRAINED_VERDICT[verdict.specific],
-        "rule": verdict.written,
-    }
+    return _Numbers(
+        id=verdict.id,
+        claim=verdict.title,
+        reading=verdict.reading,
+        model=short(verdict.model),
+        verdict=f"{verdict.word} †" if verdict.lost else verdict.word,
+        part=part if has_several else "",
+        measured=measured,
+        range=f"{_range(*bounds)} {verdict.unit}".strip(),
+        n=verdict.n,
+        parts=_parts(verdict) if has_several else "",
+        untrained=UNTRAINED_VERDICT[verdict.specific],
+        rule=verdict.written,
+    )
 
 
 def _as_measured(

@@ -68,3 +68,7 @@ def test_each_claim_of_a_table_is_stated_once():
     lines = statements(numbers_table(rows)).splitlines()
     assert len(lines) == 2
     assert lines[1] == "- `redistribution`: Fewer are near zero, and norms grow"
+
+
+def test_the_table_of_no_numbers_has_the_same_columns():
+    assert list(numbers_table([])) == list(numbers_table([verdict()]))
