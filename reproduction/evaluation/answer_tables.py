@@ -76,15 +76,15 @@ def shown_columns(table: pd.DataFrame) -> list[str]:
 
 
 def warning_of(table: pd.DataFrame) -> str:
-    """Return a warning if no answer of a model has a box, given the table of
+    """Return a warning if no answer of a model has a filled box, given the table of
     `summarise`; "" otherwise.
     """
     least = table.groupby("model", sort=False)["no_box"].min()
     models = ", ".join(least.index[least == POINTS])
     return models and (
-        f"No answer of {models} has a box, so that none is right. With `elicit: true`"
-        " the box is asked for in a second step; `examples` in the prompt or more"
-        " `max_new_tokens` may help, too."
+        f"No answer of {models} has a filled box, so that none is right. With"
+        " `elicit: true` the box is asked for in a second step; another `format`,"
+        " `examples` in the prompt or more `max_new_tokens` may help, too."
     )
 
 

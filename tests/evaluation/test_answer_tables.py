@@ -40,7 +40,10 @@ def test_a_summary_row_has_accuracy_rates_and_paired_effect_with_none_first():
 
 def test_a_model_without_any_box_is_named_in_a_warning():
     boxless = run("none", 0, 4, method="no-box") + run("mless", 0, 4, method="no-box")
-    assert warning_of(summarise(frame(boxless))).startswith("No answer of m has a box")
+    warning = warning_of(summarise(frame(boxless)))
+    assert warning.startswith("No answer of m has a filled box")
+    # What else helps an answer whose box was asked for.
+    assert "another `format`" in warning
     boxed = run("none", 0, 4, method="no-box") + run("mless", 0, 4)
     assert not warning_of(summarise(frame(boxed)))
 
