@@ -183,7 +183,7 @@ def verdict_table(verdicts: Iterable[Verdict]) -> pd.DataFrame:
     rows = VERDICT_LIST.dump_python(list(verdicts), mode="json", exclude_none=True)
     table = pd.json_normalize(rows, sep="_")
     if not rows:
-        columns = [field.name for field in fields(Verdict)]
+        columns = [*(field.name for field in fields(Verdict)), "word", "lost"]
         table = pd.DataFrame(columns=columns, dtype=object)
     for name in ("holds", "refuted"):
         table[name] = table[name].str.join(", ")

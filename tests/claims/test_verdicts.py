@@ -54,7 +54,8 @@ def test_each_untrained_network_is_judged_by_itself(untrained, verdict, specific
 
 
 def test_a_table_of_no_verdicts_has_their_columns():
-    assert {"id", "model", "unit", "effect", "n", "holds"} <= set(verdict_table([]))
+    columns = {"id", "model", "unit", "effect", "n", "holds", "word", "lost"}
+    assert columns <= set(verdict_table([]))
 
 
 def test_specificity_is_unknown_without_a_control_or_a_claim_that_holds():
