@@ -156,7 +156,7 @@ def test_a_map_has_the_ratio_of_each_head_and_dots_at_intervals_above_one(draw):
 def test_verdicts_have_a_row_per_claim_a_column_per_model_and_a_mark_per_status(draw):
     kept = ["id", "reading", "effect", "low", "high", "unit", "n"]
     own = {"Title": STANDS.reindex(columns=[*STANDS, *kept])}
-    beginnings = ("SUPPORTED", "figure, axes = figures.grid(len(own)")
+    beginnings = ("SUPPORTED", 'columns = ["id", "claim"')
     (ax,) = draw("06", *beginnings, own=own, counts=[4], models=["m", "n"])
     sentences = sorted(set(STANDS.claim))
     *marks, dagger, same = ax.lines
