@@ -6,7 +6,8 @@
     answers(profile, "fillers")  # the same, but empty if the profile lacks the part
 
 A part finds the rows that it wants by their keys (`reproduction.row_keys`), in its
-folder of results/ and among those that the repository has in data/ (*shipped* rows). So
+folder of results/, in that of the whole profile if the run is a part of it, and among
+those that the repository has in data/ (*shipped* rows). So
 a smaller sample, fewer conditions or fewer models compute nothing, a larger sample
 computes only what is new, and other settings compute rows beside the stored ones.
 Stored rows load without torch.
@@ -53,18 +54,27 @@ class Part:
         self.profile = profile
         self.name = name
         self.section = profile.parts[name]
-        self.folder = profile.results if name == "main" else profile.results / name
+        self.folder = self._folder_in(profile.results)
+
+    def _folder_in(self, results: Path) -> Path:
+        return results if self.name == "main" else results / self.name
 
     @property
-    def shipped_files(self) -> list[Path]:
-        """The files of the repository that may have rows of the part."""
-        return sorted(paths.DATA.glob(f"*/{self.shipped.format(self.name)}.jsonl.gz"))
+    def other_files(self) -> list[Path]:
+        """The files outside `folder` that may have rows of the part: those of the
+        repository, and those of the profile of which the run is a part.
+        """
+        files = paths.DATA.glob(f"*/{self.shipped.format(self.name)}.jsonl.gz")
+        whole = paths.RESULTS / (self.profile.part_of or self.profile.name)
+        return sorted(files) + sorted(
+            self._folder_in(whole).glob(f"{self.stem}*.jsonl")
+        )
 
     def rows(self) -> list[dict]:
         """Return the stored rows that the part wants, in the order in which it wants
         them.
         """
-        return self.wanted_among(read_rows(self.folder, self.stem, self.shipped_files))
+        return self.wanted_among(read_rows(self.folder, self.stem, self.other_files))
 
     def wanted_among(self, rows: Mapping[str, dict]) -> list[dict]:
         """Return those of some rows, given by key, that the part wants."""
@@ -94,7 +104,7 @@ class Part:
     def _complete(self) -> pd.DataFrame:
         from reproduction.evaluation.answer_run import evaluate  # imports torch
 
-        made = evaluate(*self._settings, self.folder, others=self.shipped_files)
+        made = evaluate(*self._settings, self.folder, others=self.other_files)
         return made.assign(part=self.name)
 
 
@@ -115,7 +125,7 @@ class LikelihoodPart(Part):
     def _complete(self) -> pd.DataFrame:
         from reproduction.evaluation.scored_texts import score_solutions
 
-        return score_solutions(*self._settings, self.folder, others=self.shipped_files)
+        return score_solutions(*self._settings, self.folder, others=self.other_files)
 
 
 class DrawScoresPart(Part):
@@ -158,7 +168,7 @@ class DrawScoresPart(Part):
             seed,
             self.draws.rows(),
             self.folder,
-            self.shipped_files,
+            self.other_files,
         )
 
 

@@ -19,6 +19,7 @@ from reproduction.profiles import (
     load_profile,
     profile_with_overrides,
 )
+from reproduction.row_keys import wanted_rows
 
 DEMO = load_profile("demo")
 FAMILIES = load_profile("families")
@@ -137,6 +138,28 @@ def test_a_smaller_sample_and_fewer_models_are_found_in_the_stored_rows():
         found = evaluation.answers(smaller, "direct")
         assert found.key.tolist() == every.key[is_wanted].tolist()
         assert found.problem_id.nunique() == changes["limit"]
+
+
+def test_a_smaller_run_of_an_own_profile_finds_the_answers_of_the_whole(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(paths, "RESULTS", tmp_path)
+    mine = tmp_path / "mine.yaml"
+    section = "{ models: [demo], problems: embedded"
+    mine.write_text(
+        f"name: mine\ndescription: of two problems\nattention: {section} }}\n"
+        f"accuracy: {section}, limit: 2, max_new_tokens: 7 }}\n"
+    )
+    whole = parts_of_profile(load_profile(str(mine)))["main"]
+    wanted = wanted_rows("demo", whole.section, whole._wanted_of(), {})
+    assert not whole.rows()
+    shipped = read(DEMO_ANSWERS)[0]
+    rows = [shipped | {"key": key} for key in wanted.by_key]
+    keep(whole.folder / "completions.jsonl", rows)
+    assert len(whole.rows()) == len(wanted.by_key) == 6
+    smaller = profile_with_overrides(str(mine), limit=1)
+    assert smaller.results != whole.folder
+    assert len(parts_of_profile(smaller)["main"].rows()) == 3
 
 
 def test_the_list_of_math_500_has_the_levels_of_the_stored_answers():
