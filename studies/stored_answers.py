@@ -35,6 +35,7 @@ from reproduction.evaluation.answer_tables import (
     by_limit,
     mean_and_bounds,
     right_by_sample,
+    summarise,
     with_token_limit,
 )
 from reproduction.evaluation.pass_rate_tables import POINTS_INTERVAL, pass_rate_table
@@ -684,6 +685,7 @@ TABLES: dict[str, Callable[[], pd.DataFrame]] = {
     "attention_taken": attention_taken,
     "verdict_counts": lambda: verdict_counts("families"),
     "authors_verdict_counts": lambda: verdict_counts("authors"),
+    "authors_answers": lambda: summarise(evaluation.answers(load_profile("authors"))),
     "weights": lambda: weights(draws()),
     "mixed_weights": lambda: mixed_weights(draws()),
     "baselines": lambda: baselines(draws()),
