@@ -88,6 +88,13 @@ def test_hidden_and_silent_tokens_receive_no_attention_and_others_are_unchanged(
     same(silenced[:, SPAN.stop :], before[:, SPAN.stop :])
 
 
+def test_tokens_can_be_silent_in_a_model_that_hides_them_in_no_layer(llama):
+    ids = torch.randint(3, 97, (20,))
+    with hiding(llama, [SPAN], silent=[1]):
+        (silenced,) = received_attention(llama, ids, [1])[0]
+    assert float(silenced[:, SPAN.stop - 1].abs().max()) == 0
+
+
 def test_the_model_attends_as_before_when_the_block_ends(llama, refused):
     ids = torch.randint(3, 97, (20,))
     before = states(llama, ids)
