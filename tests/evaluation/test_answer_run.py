@@ -4,6 +4,8 @@ import json
 import sys
 import threading
 import time
+from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 from hand_written import keep
@@ -224,6 +226,23 @@ def test_a_row_records_the_arm_settings_of_its_condition_over_the_models(
     plain = by_condition["none"]["prompt_tokens"]
     tokens = [by_condition[name]["prompt_tokens"] for name in conditions]
     assert tokens == [plain, plain + 5, plain]
+
+
+@pytest.mark.parametrize("gpus, device", [(1, "cuda"), (0, "cpu")])
+def test_workers_generate_on_their_gpus_whether_or_not_this_machine_has_one(
+    answered, engine, monkeypatch, gpus, device
+):
+    hired = []
+
+    @contextmanager
+    def hire(count, gpus_per_worker, loaded, *_):
+        hired.append((count, gpus_per_worker, loaded.device))
+        yield engine
+
+    instead = SimpleNamespace(Workers=hire)
+    monkeypatch.setitem(sys.modules, "lib.generation.workers", instead)
+    answered(workers=2, gpus_per_worker=gpus)
+    assert hired == [(2, gpus, device)]
 
 
 def test_prompts_that_an_engine_loses_are_counted_and_retried_by_the_next_run(
