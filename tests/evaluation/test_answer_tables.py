@@ -171,6 +171,18 @@ def test_an_answer_longer_than_a_limit_counts_as_truncated_and_wrong():
     assert (long["ended"], long["tokens"]) == (3, 20)
 
 
+def test_the_gains_that_the_paper_reports_are_accuracies_with_slashes_minus_without():
+    # Llama's in Table 1 (41.8 to 42.1), and that of the smallest Qwen in Table 5.
+    assert answer_tables.reported_gains() == pytest.approx((0.3, 3.2))
+
+
+def test_the_papers_fillers_without_answers_have_no_row():
+    table = summarise(frame(run("mless@end", 1, 4) + run("none", 2, 4)))
+    varied = answer_tables.varied_fillers(table)
+    assert varied.label.tolist() == ["0", "no tokens", "end", "no tokens"]
+    assert varied.accuracy.tolist() == [50, 50, 25, 50]
+
+
 def test_the_change_of_length_is_over_the_means_of_a_problems_samples():
     lengths = {"none": (100, 200), "mless": (110, 230)}
     rows = [
