@@ -61,14 +61,16 @@ def tiny(request, demo, tmp_path_factory):
 def run(tiny, tmp_path):
     """A function that scores problems with the tiny model into a folder."""
 
-    def scored(problems=PROBLEMS, folder="out", filler=None, seed=0, **settings):
+    def scored(
+        problems=PROBLEMS, folder="out", filler=None, seed=0, others=(), **settings
+    ):
         file = tmp_path / "problems.jsonl"
         lines = [problem.model_dump_json(by_alias=True) for problem in problems]
         file.write_text("\n".join(lines))
         settings = {"models": [tiny.spec], "problems": str(file)} | settings
         settings = Likelihood(**settings)
-        filler = filler or Filler()
-        return scored_texts.score_solutions(settings, filler, seed, tmp_path / folder)
+        target = filler or Filler(), seed, tmp_path / folder
+        return scored_texts.score_solutions(settings, *target, others)
 
     return scored
 
@@ -359,6 +361,15 @@ def test_no_weights_are_loaded_if_nothing_is_missing(run, monkeypatch):
     # A shorter limit leaves out what is stored, and loads no weights for the others.
     shorter = run(conditions=["none"], at_once=["none"], max_solution_tokens=3)
     assert set(shorter.problem_id) == {"p2"} and len(shorter) == 2
+
+
+def test_scores_in_other_files_are_not_computed_again(run, tmp_path):
+    run(conditions=["none"])
+    stored = tmp_path / "out" / "scores.jsonl"
+    both = run(folder="more", others=[stored], conditions=["none", "gap"])
+    assert set(both.condition) == {"none", "gap"}
+    added = read(tmp_path / "more" / "scores.jsonl")
+    assert {row["condition"] for row in added} == {"gap"}
 
 
 def test_a_corrected_solution_is_scored_beside_the_old_one(run, tmp_path):
