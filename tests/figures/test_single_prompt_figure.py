@@ -38,6 +38,8 @@ def test_curves_show_what_every_token_receives_and_the_filler_is_shaded():
     without, after = (line.get_ydata() for line in curves.lines)
     np.testing.assert_array_equal(after, AFTER)
     np.testing.assert_array_equal(without, WITHOUT)
+    assert curves.get_xlabel() == "Position in the complete prompt"
+    assert curves.get_ylabel() == "Received attention"
     (shade,) = curves.patches
     assert (shade.get_x(), shade.get_width()) == (1.5, 2)  # tokens 2 and 3
     # The legend covers no curve.
