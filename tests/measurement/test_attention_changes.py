@@ -6,6 +6,7 @@ import torch
 import xarray as xr
 from eager import matrices, received, values_of
 
+from lib import progress
 from lib.errors import InputError
 from lib.models.loading import load
 from lib.prompts.building import build_prompt
@@ -106,6 +107,16 @@ def test_measures_of_attention_equal_those_of_full_matrices(loaded, format):
 
     second = measure_attention(loaded, prompts, [2])
     xr.testing.assert_allclose(second, measured.sel(layer=[2]), rtol=1e-5)
+
+
+def test_the_progress_bar_counts_problems(tiny_llama, capsys, monkeypatch):
+    monkeypatch.setattr(progress, "shown", True)
+    loaded = load(str(tiny_llama), device="cpu")
+    measure_attention(loaded, prompts_of(loaded, PROBLEMS, ["mless"]), [1])
+    bars = capsys.readouterr().err
+    for condition in ("none", "mless"):
+        assert f"attention under {condition} in 1 layer: 100%" in bars
+    assert bars.count("4/4") == 2
 
 
 def test_attention_that_is_nan_is_named_by_its_problem():
