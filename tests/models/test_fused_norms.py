@@ -80,7 +80,9 @@ def test_of_a_model_that_is_partly_on_disk_the_norms_in_memory_are_fused():
     assert are_fused(model) == [False, True]
 
 
-def test_norms_are_fused_when_a_model_is_loaded_for_a_gpu(tmp_path, monkeypatch):
+def test_a_model_loaded_for_a_gpu_has_fused_norms_and_attention_without_cudnn(
+    tmp_path, monkeypatch
+):
     save(FAMILIES["qwen2"](), tmp_path)
     assert not any(are_fused(on_cpu(tmp_path).model))
     read = loading.checkpoint_model
@@ -89,8 +91,11 @@ def test_norms_are_fused_when_a_model_is_loaded_for_a_gpu(tmp_path, monkeypatch)
         return read(folder, config, has_head, "cpu", *others)
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.backends.cuda, "enable_cudnn_sdp", lambda _: None)
+    switched = []
+    monkeypatch.setattr(torch.backends.cuda, "enable_cudnn_sdp", switched.append)
     monkeypatch.setattr(loading, "checkpoint_model", to_cpu)
     loaded = loading.load(str(tmp_path), device="cuda")
     assert loaded.dtype == "bfloat16"
     assert all(are_fused(loaded.model))
+    # It would plan anew for each shape.
+    assert switched == [False]
