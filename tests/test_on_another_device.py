@@ -7,6 +7,7 @@ import torch
 from families import FAMILIES
 
 from lib.arm import redistribution
+from lib.arm.mlp_activations import measures_of
 from lib.arm.settings import Arm
 from lib.attention import received
 from lib.attention.custom_attention import Recording, attending, hiding
@@ -54,3 +55,9 @@ def test_no_operation_waits_for_the_device_or_leaves_it(model, monkeypatch):
     assert logits.shape == (2, 97)
     assert output.logits.is_meta
     assert output.logits.shape == (2, 1, 97)
+
+
+def test_measures_of_activations_stay_on_the_device_that_computed_them():
+    values = torch.zeros(4, 7, device="meta")
+    bound = torch.zeros(1, 1, device="meta")
+    assert measures_of(values, values, bound).is_meta
