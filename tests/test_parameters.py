@@ -26,6 +26,8 @@ OF_A_PROFILE = [
 ]
 OF_A_PROMPT = [
     ({"fller": "!"}, "unknown parameter 'fller' (did you mean filler?): choose from"),
+    # A part of a parameter's name is another name.
+    ({"fill": "!"}, "unknown parameter 'fill' (did you mean filler?): choose from"),
     ({"model": "dem"}, "unknown model 'dem' (did you mean demo?): give demo"),
     ({"problem": " "}, "parameters: problem: must have at least 1 character"),
     (
