@@ -237,6 +237,12 @@ def test_an_interval_scales_with_the_unit_of_its_values(scale):
     assert ends(interval(scale * TAILED)) == pytest.approx(expected)
 
 
+def test_the_bound_of_the_largest_column_scales_with_the_unit_of_its_values():
+    gains = np.random.default_rng(0).normal(5, 1, (200, 3))
+    expected = 1e-9 * interval(gains, kind="largest").low
+    assert interval(1e-9 * gains, kind="largest").low == pytest.approx(expected)
+
+
 @given(st.lists(st.integers(1, 30), min_size=2, max_size=40))
 def test_degrees_of_freedom_equal_those_of_the_full_covariance_matrix(sizes):
     shares = np.array(sizes) / sum(sizes)
