@@ -7,7 +7,7 @@ on the same problems. All intervals are 95 % confidence intervals over problems
 (`lib.statistics`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -243,6 +243,18 @@ def graders(answers: pd.DataFrame) -> pd.DataFrame:
     table = pd.concat(tables).sort_index(kind="stable", ignore_index=True)
     columns = ["grader", "n", "accuracy", "disagree"]
     return table[[*GROUP_COLUMNS, *columns, *EFFECT_INTERVAL, "p_value"]]
+
+
+def answered_under_all(
+    answers: pd.DataFrame, conditions: Collection[str]
+) -> pd.DataFrame:
+    """Return the answers under some conditions to the problems that a model answered
+    under all of those that it has, so that their accuracies can be compared.
+    """
+    chosen = answers[answers["condition"].isin(conditions)]
+    of_model = chosen.groupby("model")["condition"]
+    of_problem = chosen.groupby(["model", "problem_id"])["condition"]
+    return chosen[of_problem.transform("nunique") == of_model.transform("nunique")]
 
 
 def beside_the_paper(table: pd.DataFrame) -> pd.DataFrame:

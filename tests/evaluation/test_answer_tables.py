@@ -38,6 +38,24 @@ def test_a_summary_row_has_accuracy_rates_and_paired_effect_with_none_first():
     assert mless["ungraded"] == 0
 
 
+def test_accuracies_in_one_figure_are_those_of_the_same_problems():
+    records = run("none", 3, 6) + run("mless", 2, 6) + run("mful", 1, 4)
+    records += run("newline", 1, 2)
+    answers = frame(records)
+    kept = answer_tables.answered_under_all(answers, ["none", "mless", "mful"])
+    assert summarise(kept)[["condition", "n"]].to_numpy().tolist() == [
+        ["none", 4],
+        ["mless", 4],
+        ["mful", 4],
+    ]
+    # A model without one of the conditions is compared under the others.
+    other = frame(run("none", 3, 6)).assign(model="n")
+    kept = answer_tables.answered_under_all(
+        pd.concat([answers, other]), ["none", "mful"]
+    )
+    assert kept.groupby("model").problem_id.nunique().to_dict() == {"m": 4, "n": 6}
+
+
 def test_a_model_without_any_box_is_named_in_a_warning():
     boxless = run("none", 0, 4, method="no-box") + run("mless", 0, 4, method="no-box")
     warning = warning_of(summarise(frame(boxless)))

@@ -47,11 +47,12 @@ def found(*names, gives):
     return SimpleNamespace(**dict.fromkeys(names, lambda *args, **options: gives))
 
 
-BARS = table("""source,model,condition,accuracy,low,high
-this run,m,none,63,59,67
-this run,m,mless,66,62,70
-the paper,n,none,44,,
+BARS = table("""source,model,condition,accuracy,low,high,n
+this run,m,none,63,59,67,5
+this run,m,mless,66,62,70,5
+the paper,n,none,44,,,500
 """)
+BAR_TABLES = ("answered_under_all", "summarise", "beside_the_paper")
 HEAD = table("""model,layer,head,condition,position,part,received
 m,1,1,none,0,original,0.5
 m,1,1,none,1,original,0.4
@@ -89,9 +90,9 @@ def test_bars_show_the_accuracies_and_those_of_the_paper_are_hatched(draw):
         "figure, axes = plt.subplot_mosaic",
         run=SimpleNamespace(accuracy=SimpleNamespace(problems="math500")),
         describe=str,
-        table=table("n\n5\n"),
+        answers=None,
         measure=lambda *args: None,
-        answer_tables=found("beside_the_paper", gives=BARS),
+        answer_tables=found(*BAR_TABLES, gives=BARS),
         head_curves=found("received_by_token", gives=HEAD),
     )
     *of_conditions, hatched = bars.patches
