@@ -39,7 +39,7 @@ authors: $(READY)
 	$(BIN)/python -m reproduction reproduce --profile authors --only 01,02,03,06,07,09
 
 scores: $(READY)
-	$(BIN)/python -m studies.make_families --part likelihood $(STORES)
+	$(BIN)/python -m studies.store_results families likelihood $(STORES)
 	$(BIN)/jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False notebooks/0[67]*.ipynb
 	$(BIN)/python -m docs.write
 
