@@ -4,16 +4,16 @@ head of a model of transformers.
     custom_attention   one attention function for all architectures, which `attending`
                        activates, and in which `hiding` hides tokens in some layers
     hidden_tokens      the inserted tokens that it hides from later ones
-    query_blocks       attention scores in blocks of queries, and their softmax; steps
-                       of generation, with one query per row
+    query_blocks       attention scores in blocks of queries, with windows, soft caps
+                       and sinks, and their softmax; steps of generation, with one query
+                       per row
     received           the attention that each token receives, without a T x T array:
                        `observe`
     equivalence_check  the check on ten tokens that this attention equals the model's
     model_properties   a model's device, and its longest context
 
 Models that do not use transformers' attention interface, or have other kinds of
-attention, are refused when they are loaded (see `equivalence_check`). Sliding windows,
-soft caps and attention sinks are supported.
+attention, are refused when they are loaded (see `equivalence_check`).
 """
 
 import lazy_loader

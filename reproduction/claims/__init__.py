@@ -6,7 +6,8 @@ network_measures   the measures of claims on attention and activations, function
 answer_measures    the measures of claims on answers and likelihoods
 decision_rule      the rule that turns these values into a verdict
 judging            `gather` collects the evidence about each model, `judge` returns a
-                   verdict for every claim and model, with control networks
+                   verdict for every claim and model, corrected by Holm's method, with
+                   control networks
 verdicts           the fields of a `Verdict`; lists of verdicts, their files, and the
                    table of the numbers behind them
 """

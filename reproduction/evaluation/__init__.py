@@ -12,8 +12,8 @@ main, fillers or likelihood. A *draw* is an answer sampled to be weighted.
 Rows:
 
     answer_run           complete and grade the answers that a folder lacks: `evaluate`
-    rows                 the fields of rows, the table of answers, and what run.json
-                         records
+    rows                 the fields of rows, the table of answers, which of them are
+                         truncated, and what run.json records
 
 Scores, which are log-likelihoods of given texts:
 

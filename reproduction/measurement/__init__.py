@@ -8,7 +8,7 @@ problems, and tabulate them.
 Measures:
 
     attention_changes    λ and the other changes that insertions cause in received
-                         attention
+                         attention, and the tokens that count for them
     activation_changes   the changes that insertions and ARM cause in MLP activations
     affine_map           how well the affine map of Eq. 2 describes layer 1's outputs
 
