@@ -5,8 +5,8 @@ This package is the instrument, for decoders of transformers and problems of any
 It knows no paper, profile or figure; the package `reproduction` beside it is the study
 of *Meaningless Tokens, Meaningful Gains* (arXiv 2510.01032) that uses it.
 
-The attention that each token receives in every layer (B, L, H, T), under a filler of
-your own:
+The attention that each token receives from later ones in every layer (B, L, H, T; NaN
+for the last token), under a filler of your own. `prompt.texts` has the tokens' texts:
 
 >>> from lib import attention, generation, grading, models, prompts
 >>> demo = models.load("demo")  # also a hub id, a folder or a .gguf file

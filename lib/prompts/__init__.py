@@ -3,8 +3,9 @@ token ids.
 
     problems    problems of an embedded, remote or local source, their samples, and
                 their text under a condition: `load_problems`
-    conditions  the names of conditions: the inserted text, its length and position, and
-                the layers that attend to it: `parse_condition`; the prompt's formats
+    conditions  the names of conditions: the filler that is inserted, its length and
+                position, and the layers that attend to it: `parse_condition`; the
+                prompt's formats
     insertions  a filler repeated to a number of tokens, and positions for it
     building    a problem and a condition as the text that a model reads and as token
                 ids with spans, between spaces or glued as in the authors' code:

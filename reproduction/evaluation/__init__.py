@@ -11,7 +11,8 @@ main, fillers or likelihood. A *draw* is an answer sampled to be weighted.
 
 Rows:
 
-    answer_run           complete and grade the answers that a folder lacks: `evaluate`
+    answer_run           complete and grade the answers that a folder lacks, or resume
+                         that after an interruption: `evaluate`
     rows                 the fields of rows, the table of answers, which of them are
                          truncated, and what run.json records
 

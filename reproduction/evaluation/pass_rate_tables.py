@@ -14,6 +14,7 @@ from lib.statistics import importance_weighting
 from lib.statistics.importance_weighting import MIN_MIXED_PROBLEMS
 from lib.statistics.intervals import POINTS, interval
 from reproduction.evaluation.answer_tables import mean_and_bounds
+from reproduction.evaluation.rows import is_truncated
 from reproduction.evaluation.weighted_pass_rates import (
     balanced_draws,
     is_mixed,
@@ -69,7 +70,7 @@ def pass_rate_table(
     - log_ratio_sd: standard deviation of the log-likelihood ratio, in nats
     - observed: mean of `observed_differences`; for SAMPLED_PAIR only
     - slope: `slope_of_draws`
-    - cut_none, cut_mless: % of each half's answers cut off by the token limit
+    - cut_none, cut_mless: % of each half's answers that a limit cut off
     """
     rows = []
     for model, of_model in draws.groupby("model", sort=False):
@@ -94,8 +95,7 @@ def _diagnostics(draws: pd.DataFrame) -> dict[str, object]:
     row["mixed_problems"] = mixed["problem_id"].nunique()
     row["mixed_answers"] = len(mixed)
     row |= zip(SLOPE_INTERVAL, slope_of_draws(draws), strict=True)
-    is_cut = draws["finish_reason"] == "length"
-    for half, share in is_cut.groupby(draws["drawn_under"]).mean().items():
+    for half, share in is_truncated(draws).groupby(draws["drawn_under"]).mean().items():
         row[f"cut_{half}"] = POINTS * share
     return row
 

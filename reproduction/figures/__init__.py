@@ -3,14 +3,17 @@
     figure, axes = figures.grid(2)  # a cell draws on axes,
     figures.keep(run, "fig09", figure, table)  # saves the figure and its numbers
 
-    saved_figures         axes as wide as a page, the look of each series, and `keep`,
-                          which adds the legend, saves the figure and shows it
-    drawings              curves of a head, estimates with intervals, bars, matrices
+    saved_figures         axes as wide as a page, the colour and marker of each series,
+                          and `keep`, which adds the legend, saves the figure and shows
+                          it
+    drawings              how each kind of figure is drawn: curves of a head, estimates
+                          with intervals as rows or lines, bars, matrices
     single_prompt_figure  one prompt in detail, as coloured tokens and curves
     notebook_tables       tables rounded for readers, and sentences; tables as csv, and
                           the comparison that decides whether one is written again
 
-Captions are in data/figures.yaml; the style is in paper.mplstyle.
+A notebook's cell sets titles and axes. Captions are in data/figures.yaml, the sizes of
+marks, lines and letters in paper.mplstyle.
 """
 
 import lazy_loader

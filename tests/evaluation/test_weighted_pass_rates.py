@@ -84,8 +84,8 @@ def test_a_row_has_diagnostics_whether_or_not_agreeing_answers_are_scored(scored
     assert (row["n"], row["mixed_problems"], row["mixed_answers"]) == (3, 2, 8)
     # The log-likelihoods of each four answers differ by -log 2, 0, log 2 and 0.
     assert row["log_ratio_sd"] == pytest.approx(np.log(2) * (4 / 7) ** 0.5)
-    assert row["cut_none"] == pytest.approx(100 * 2 / 6)
-    assert row["cut_mless"] == 0
+    # Each of problems a and b has an answer of either half that a limit cut off.
+    assert row["cut_none"] == row["cut_mless"] == pytest.approx(100 * 2 / 6)
 
 
 @pytest.mark.parametrize("pair", [("none", "layer-1-only"), ("layer-1-only", "none")])
