@@ -39,7 +39,8 @@ def _text_at(row: Any, field: str, origin: str, null: str | None = None) -> str:
         # int raises ValueError for an index that is no number or has thousands of
         # digits.
         for step in field.split("."):
-            row = row[step if isinstance(row, dict) else int(step)]
+            # A name of a text raises TypeError; an index would give one character.
+            row = row[int(step) if isinstance(row, list) else step]
         if row is None and null is not None:
             return null
         if isinstance(row, float) and math.isfinite(row):

@@ -45,3 +45,14 @@ def test_a_blank_or_null_gold_and_a_missing_response_are_refused(
     read, refused, row, said
 ):
     assert f"line 1: {said}" in refused(read, row)
+
+
+def test_an_index_into_a_text_is_refused_because_it_would_give_one_character(
+    tmp_path, refused
+):
+    # lm-eval has a text in a list in `filtered_resps`, and in two lists in `resps`.
+    file = tmp_path / "a.jsonl"
+    keep(file, [{"answer": "5", "filtered_resps": ["so 5"]}])
+    assert read_pairs(file, "answer", "filtered_resps.0") == [("5", "so 5")]
+    message = refused(read_pairs, file, "answer", "filtered_resps.0.0")
+    assert "line 1: no text in field 'filtered_resps.0.0'" in message
