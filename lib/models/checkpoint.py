@@ -33,6 +33,8 @@ DIGESTED_FILES = (
     # Of tokenizers, with their older files.
     *("*token*", "vocab*", "merges.txt", "*.model"),
 )
+# Numbers of a config.json that are used before its model is loaded.
+COUNTS = ("num_hidden_layers", "num_attention_heads", "max_position_embeddings")
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -156,7 +158,8 @@ def require_layers(layers: int, total: int, holder: str) -> None:
 def decoder_config(folder: Path) -> dict[str, Any]:
     """Return the decoder's part of a folder's config.json.
 
-    Raises InputError if there is none, or if it describes no model.
+    Raises InputError if there is none, if it describes no model, and for one of COUNTS
+    that is not a positive integer.
     """
     require_config(folder)
     path = folder / "config.json"
@@ -166,6 +169,12 @@ def decoder_config(folder: Path) -> dict[str, Any]:
     decoder = config.get("text_config", config) if isinstance(config, dict) else None
     if not isinstance(decoder, dict):
         raise InputError(f"{path}: describes no model")
+    for name in COUNTS:
+        count = decoder.get(name)
+        if count is not None and not (type(count) is int and count > 0):
+            raise InputError(
+                f"{path}: {name} must be a positive integer, not {count!r}"
+            )
     return decoder
 
 

@@ -112,6 +112,9 @@ def test_a_model_in_wheels_is_described_before_it_is_converted(tmp_path, monkeyp
         ("config.json", "{", "config.json: cannot be loaded"),
         ("config.json", "[]", "no model"),
         ("config.json", '{"text_config": 1}', "no model"),
+        ("config.json", '{"num_hidden_layers": "4"}', "integer, not '4'"),
+        ("config.json", '{"num_attention_heads": 0}', "num_attention_heads must be"),
+        ("config.json", '{"max_position_embeddings": 1e3}', "integer, not 1000.0"),
     ],
 )
 def test_a_folder_whose_config_describes_no_model_is_refused(
