@@ -83,8 +83,8 @@ def warning_of(table: pd.DataFrame) -> str:
     models = ", ".join(least.index[least == POINTS])
     return models and (
         f"No answer of {models} has a filled box, so that none is right. With"
-        " `elicit: true` the box is asked for in a second step; another `format`,"
-        " `examples` in the prompt or more `max_new_tokens` may help, too."
+        " `elicit` the box is asked for in a second step; another `format`, `examples`"
+        " in the prompt or more `max_new_tokens` may help, too."
     )
 
 

@@ -88,7 +88,7 @@ def _with_short_solutions(
     left_out = len(problems) - len(short)
     if left_out:
         print(
-            f"{left_out} problems have solutions of over {most} tokens",
+            f"{left_out} problems are left out: solutions of over {most} tokens",
             file=sys.stderr,
         )
     return short
