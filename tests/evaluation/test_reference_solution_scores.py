@@ -299,7 +299,9 @@ def test_many_prompts_have_a_progress_bar(run, monkeypatch, capsys):
 def test_a_solution_over_the_token_limit_is_left_out_and_counted(run, capsys):
     rows = run(conditions=["none"], max_solution_tokens=3)
     assert set(rows.problem_id) == {"p2"}
-    assert "2 problems are left out: solutions of over 3 tokens" in capsys.readouterr().err
+    assert (
+        "2 problems are left out: solutions of over 3 tokens" in capsys.readouterr().err
+    )
     rows = run(conditions=["none"], max_solution_tokens=9, folder="longer")
     # The limit is in tokens: the solution of p0 has more than 9 characters.
     assert set(rows.problem_id) == {"p0", "p2"}
