@@ -9,5 +9,5 @@ RESULTS = Path(__file__).parent / "results"
 
 def keep(path: Path, table: pd.DataFrame) -> None:
     """Write a table as csv, and print it."""
-    table.to_csv(path, index=False, float_format="%.4g")
+    table.to_csv(path, index=False, float_format="%.5g")
     print(table.round(3).to_string(index=False))
