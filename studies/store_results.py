@@ -7,8 +7,9 @@ without weights.
 
 A FOLDER is that of a run, or one of its files. Rows that the profile does not want,
 because they were made with other settings, are left out. Stored rows stay, and new ones
-follow them. Answers, stored and new, are graded by the present code. The scores of
-draws are the part draw_scores, which is stored after draws.
+follow them. A run that has not finished its problems is refused, because short answers
+end first. Answers, stored and new, are graded by the present code. The scores of draws
+are the part draw_scores, which is stored after draws.
 
 Without a part, the script stores what the profile measures. What results/PROFILE lacks
 is measured, which takes an hour for the families and needs the wheels of
@@ -35,6 +36,7 @@ from lib.grading.authors_grader import is_correct_by_authors, is_exact_match
 from lib.grading.extraction import Grade
 from lib.grading.worker_pool import grade_many
 from lib.paths import DATA
+from lib.prompts.problems import listed_problems, sampling_order
 from reproduction.evaluation.profile_parts import Part, parts_of_profile
 from reproduction.measurement.dataset import save_measured
 from reproduction.measurement.measurement_run import measure
@@ -66,7 +68,7 @@ def store_rows(profile: Profile, name: str, folders: Sequence[Path]) -> None:
     """Add the rows that a part of a profile wants to its stored ones, and print how
     many are new.
 
-    Raises InputError if the profile lacks the part.
+    Raises InputError if the profile lacks the part, and for an unfinished run.
     """
     parts = parts_of_profile(profile)
     if name not in parts:
@@ -92,6 +94,7 @@ def _rows_by_file(part: Part, folders: Sequence[Path]) -> dict[Path, list[dict]]
         files += of_part if folder.is_dir() else [folder]
     rows = read(*files)
     wanted = part.wanted_among({row["key"]: row for row in rows})
+    _require_finished(part, wanted)
     if others := len(rows) - len(wanted):
         print(f"{others} rows have other settings than the profile")
 
@@ -101,6 +104,32 @@ def _rows_by_file(part: Part, folders: Sequence[Path]) -> dict[Path, list[dict]]
         file = part.shipped.format(part.name).replace("*", row["model"])
         by_file[DATA / part.profile.name / f"{file}.jsonl.gz"].append(row)
     return by_file
+
+
+def _require_finished(part: Part, rows: Sequence[dict]) -> None:
+    """Raise InputError unless the rows of answers under a condition are those of the
+    first problems of the sample, equally many of each, and unless all texts of a kind
+    are scored under the same conditions.
+    """
+    groups = defaultdict(lambda: defaultdict(list))
+    if part.stem == "completions":
+        section, seed = part.section, part.profile.seed
+        listed = listed_problems(section.problems, seed=seed, levels=section.levels)
+        order = [problem.id for problem in sampling_order(listed, seed)]
+        for row in rows:
+            group = row["model"], row["condition"]
+            groups[group][row["problem_id"]].append(row["sample"])
+    else:
+        order = None
+        for row in rows:
+            text = row.get("answer", row["problem_id"])
+            groups[row["model"], row["target"]][text].append(row["condition"])
+    for group, found in groups.items():
+        is_first = order is None or found.keys() == set(order[: len(found)])
+        if not is_first or len({frozenset(one) for one in found.values()}) > 1:
+            raise InputError(
+                f"{', '.join(group)}: let the run finish, rows are missing"
+            )
 
 
 def _write(path: Path, rows: Sequence[dict]) -> None:
