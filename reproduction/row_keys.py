@@ -249,6 +249,7 @@ class WantedRows(NamedTuple):
 
     model: RowModel
     by_key: dict[str, Any]  # what each row is about, such as a problem and a condition
+    requested: str  # the prompt format of the section
 
 
 # Returns the wanted rows of a model by their keys.
@@ -269,7 +270,7 @@ def wanted_in_stored_dtype(
     best, most = None, 0
     for dtype in sorted(filter(None, dtypes)):
         model = row_model(spec, section, dtype)
-        wanted = WantedRows(model, wanted_of(model))
+        wanted = WantedRows(model, wanted_of(model), section.format)
         found = len(wanted.by_key.keys() & rows.keys())
         if found > most:
             best, most = wanted, found
@@ -288,7 +289,7 @@ def wanted_rows(
 
     _, dtype = placement(device, section.dtype)
     model = row_model(spec, section, dtype)
-    return WantedRows(model, wanted_of(model))
+    return WantedRows(model, wanted_of(model), section.format)
 
 
 def found_rows(section: Section, wanted_of: WantedOf, rows: Rows) -> list[dict]:
@@ -310,12 +311,12 @@ def read_rows(folder: Path, stem: str, others: Sequence[Path] = ()) -> dict[str,
     return {row["key"]: row for row in read(*files, *others)}
 
 
-def say_if_plain(model: RowModel, section: Section) -> None:
-    """Print a line if prompts are plain although the section requests a chat."""
-    if model.format != section.format:
+def say_if_plain(model: RowModel, requested: str) -> None:
+    """Print a line if prompts are plain although a section requests chats."""
+    if model.format != requested:
         print(
             f"{model.source.name} has no chat template, so its prompts are"
-            f" {model.format}, not {section.format}",
+            f" {model.format}, not {requested}",
             file=sys.stderr,
         )
 

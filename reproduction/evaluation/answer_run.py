@@ -82,42 +82,22 @@ def evaluate(
     folder = Path(folder)
     own = read_rows(folder, "completions")
     stored = read_rows(folder, "completions", others)
+    run = _AnswerRun(accuracy, filler)
     wanted_of = answers_wanted(accuracy, filler, seed)
     wanted = [
-        wanted_rows(spec, accuracy, wanted_of, stored, generation_device(accuracy))
+        wanted_rows(spec, accuracy, wanted_of, stored, run.device)
         for spec in accuracy.models
     ]
     say_if_none_is_found(wanted, own, folder)
     # Invalid input raises before the folder is opened.
-    missing = [_missing(one, stored, accuracy, filler, shard) for one in wanted]
+    missing = [run.missing(one, stored, shard) for one in wanted]
     keys = [key for one in wanted for key in one.by_key]
     if own or any(missing):
         settings = recorded_settings(accuracy, filler, seed)
         with open_store(folder, settings, versions(), shard, file=COMPLETIONS) as store:
-            _generate(store, accuracy, [one for one in missing if one])
+            run.generate(store, [one for one in missing if one])
             stored |= store.rows_of_all_shards()
     return frame([stored[key] for key in keys if key in stored])
-
-
-def _generate(
-    store: Store, accuracy: Accuracy, missing: Sequence["MissingAnswers"]
-) -> None:
-    """Generate and grade missing answers, and store each when it is graded.
-
-    Raises PartlyDone if some prompts failed.
-    """
-    failed = 0
-    for loaded, answers, done in missing:
-        # Another run may have stored some of them before this one opened the file.
-        left = store.missing(answers)
-        if left:
-            stored = done + len(answers) - len(left)
-            _generate_of_model(store, loaded, accuracy, left, stored)
-        failed += sum(key not in store.rows for key in left)
-    if failed:
-        raise PartlyDone(
-            f"{failed} prompts failed; all others are done; run again to retry"
-        )
 
 
 def generation_device(accuracy: Accuracy) -> str:
@@ -147,50 +127,124 @@ class MissingAnswers(NamedTuple):
     done: int  # number of the wanted answers that are stored
 
 
-def _missing(
-    wanted: WantedRows,
-    stored: Mapping[str, dict],
-    accuracy: Accuracy,
-    filler: Filler,
-    shard: tuple[int, int],
-) -> MissingAnswers | None:
-    """Return the answers of a model that are not stored and belong to a shard; None if
-    there are none.
+class _AnswerRun:
+    """A run that generates and grades the answers which a section wants."""
 
-    Raises InputError if the engine is not installed, or if a prompt cannot be built or
-    leaves no room for its answer.
-    """
-    of_shard = dict(islice(wanted.by_key.items(), shard[0] - 1, None, shard[1]))
-    missing = {key: one for key, one in of_shard.items() if key not in stored}
-    if not missing:
-        return None
-    engine_class(accuracy.engine)
-    say_if_plain(wanted.model, accuracy)
-    source, dtype, format = wanted.model
-    device = generation_device(accuracy)
-    loaded = load_without_weights(source.spec, device, dtype, fetch=False)
-    problems = {one.id: one for one in load_problems(accuracy.problems)}
-    shared = format, filler, accuracy.examples
-    answers = {}
-    for key, (listed, condition, sample) in missing.items():
-        problem = problems[listed.id]
-        prompt = prompt_of(loaded.tokenizer, problem, condition, *shared)
-        arm = condition.arm_over(source.arm)
-        answers[key] = MissingAnswer(problem, condition, sample, prompt, arm)
-    following = positions_after(loaded.tokenizer, _sampling(accuracy))
-    _require_prompts_fit(loaded, answers, following)
-    return MissingAnswers(loaded, answers, done=len(of_shard) - len(missing))
+    def __init__(self, accuracy: Accuracy, filler: Filler) -> None:
+        self.accuracy = accuracy
+        self.filler = filler
+        self.device = generation_device(accuracy)
+        self.sampling = Sampling(
+            accuracy.max_new_tokens,
+            accuracy.temperature,
+            accuracy.top_p,
+            ELICITATION if accuracy.elicit else "",
+            accuracy.elicit_tokens,
+        )
 
+    def missing(
+        self, wanted: WantedRows, stored: Mapping[str, dict], shard: tuple[int, int]
+    ) -> MissingAnswers | None:
+        """Return the answers of a model that are not stored and belong to a shard; None
+        if there are none.
 
-def _sampling(accuracy: Accuracy) -> Sampling:
-    """Return the decoding settings of a section."""
-    return Sampling(
-        accuracy.max_new_tokens,
-        accuracy.temperature,
-        accuracy.top_p,
-        ELICITATION if accuracy.elicit else "",
-        accuracy.elicit_tokens,
-    )
+        Raises InputError if the engine is not installed, or if a prompt cannot be built
+        or leaves no room for its answer.
+        """
+        of_shard = dict(islice(wanted.by_key.items(), shard[0] - 1, None, shard[1]))
+        missing = {key: one for key, one in of_shard.items() if key not in stored}
+        if not missing:
+            return None
+        say_if_plain(wanted.model, wanted.requested)
+        source, dtype, format = wanted.model
+        loaded = load_without_weights(source.spec, self.device, dtype, fetch=False)
+        problems = {one.id: one for one in load_problems(self.accuracy.problems)}
+        shared = format, self.filler, self.accuracy.examples
+        answers = {}
+        for key, (listed, condition, sample) in missing.items():
+            problem = problems[listed.id]
+            prompt = prompt_of(loaded.tokenizer, problem, condition, *shared)
+            arm = condition.arm_over(source.arm)
+            answers[key] = MissingAnswer(problem, condition, sample, prompt, arm)
+        engine_class(self.accuracy.engine)
+        following = positions_after(loaded.tokenizer, self.sampling)
+        _require_prompts_fit(loaded, answers, following)
+        return MissingAnswers(loaded, answers, done=len(of_shard) - len(missing))
+
+    def generate(self, store: Store, missing: Sequence[MissingAnswers]) -> None:
+        """Generate and grade missing answers, and store each when it is graded.
+
+        Raises PartlyDone if some prompts failed.
+        """
+        failed = 0
+        for loaded, answers, done in missing:
+            # Another run may have stored some of them before this one opened the file.
+            left = store.missing(answers)
+            if left:
+                stored = done + len(answers) - len(left)
+                self._generate_of_model(store, loaded, left, stored)
+            failed += sum(key not in store.rows for key in left)
+        if failed:
+            raise PartlyDone(
+                f"{failed} prompts failed; all others are done; run again to retry"
+            )
+
+    def _generate_of_model(
+        self,
+        store: Store,
+        loaded: Loaded,
+        missing: Mapping[str, MissingAnswer],
+        stored: int,
+    ) -> None:
+        """Generate the missing answers of a model; grade and store each in a thread
+        while the next ones are generated.
+
+        stored: the number of answers that were stored before, for the progress bar.
+        Answers that were generated are stored even if the run is interrupted. Raises
+        InputError before the first answer for a request that the engine refuses.
+        """
+        requests = [
+            Request(key, answer.prompt.input_ids.tolist(), seed_of(key), answer.arm)
+            for key, answer in missing.items()
+        ]
+        has_tokens = self.sampling.temperature > 0
+        total = stored + len(missing)
+        with (
+            progress.bar(loaded.name, total, "completion", stored) as bar,
+            self._engine(loaded, requests) as engine,
+            ThreadPoolExecutor(GRADING_THREADS) as threads,
+        ):
+            waiting: deque[Future[None]] = deque()
+            for completion in engine.complete(requests, self.sampling):
+                row = loaded, missing[completion.key], completion, has_tokens
+                waiting.append(threads.submit(_store_graded, store, *row))
+                bar.update()
+                while waiting and waiting[0].done():
+                    waiting.popleft().result()
+            for graded in waiting:
+                graded.result()
+
+    @contextlib.contextmanager
+    def _engine(
+        self, loaded: Loaded, requests: list[Request]
+    ) -> Iterator["Writer | Workers"]:
+        """Yield the object that completes requests: an engine with the model's weights
+        in this process, or workers with an engine each.
+        """
+        name, size = self.accuracy.engine, self.accuracy.batch_size
+        engine = engine_class(name)
+        if not self.accuracy.workers:
+            yield engine(engine.load(loaded), size, self.accuracy.gpus_per_worker or 1)
+            return
+
+        # An engine without weights checks the requests, so that invalid ones raise
+        # before the workers start.
+        engine(loaded, size).complete(requests, self.sampling)
+        from lib.generation.workers import Workers  # imports Ray
+
+        gpus = self.accuracy.gpus_per_worker or int(loaded.device == "cuda")
+        with Workers(self.accuracy.workers, gpus, loaded, name, size) as workers:
+            yield workers
 
 
 def _require_prompts_fit(
@@ -213,43 +267,6 @@ def _require_prompts_fit(
             )
 
 
-def _generate_of_model(
-    store: Store,
-    loaded: Loaded,
-    accuracy: Accuracy,
-    missing: Mapping[str, MissingAnswer],
-    stored: int,
-) -> None:
-    """Generate the missing answers of a model; grade and store each in a thread while
-    the next ones are generated.
-
-    stored: the number of answers that were stored before, for the progress bar. Answers
-    that were generated are stored even if the run is interrupted. Raises InputError
-    before the first answer for a request that the engine refuses.
-    """
-    requests = [
-        Request(key, answer.prompt.input_ids.tolist(), seed_of(key), answer.arm)
-        for key, answer in missing.items()
-    ]
-    sampling = _sampling(accuracy)
-    has_tokens = sampling.temperature > 0
-    total = stored + len(missing)
-    with (
-        progress.bar(loaded.name, total, "completion", stored) as bar,
-        _engine(loaded, accuracy, requests, sampling) as engine,
-        ThreadPoolExecutor(GRADING_THREADS) as threads,
-    ):
-        waiting: deque[Future[None]] = deque()
-        for completion in engine.complete(requests, sampling):
-            row = loaded, missing[completion.key], completion, has_tokens
-            waiting.append(threads.submit(_store_graded, store, *row))
-            bar.update()
-            while waiting and waiting[0].done():
-                waiting.popleft().result()
-        for graded in waiting:
-            graded.result()
-
-
 def _store_graded(
     store: Store,
     loaded: Loaded,
@@ -259,29 +276,6 @@ def _store_graded(
 ) -> None:
     """Grade a completion and store its row."""
     store.append(_row(loaded, asked, completion, has_tokens))
-
-
-@contextlib.contextmanager
-def _engine(
-    loaded: Loaded, accuracy: Accuracy, requests: list[Request], sampling: Sampling
-) -> Iterator["Writer | Workers"]:
-    """Yield the object that completes requests: an engine with the model's weights in
-    this process, or workers with an engine each.
-    """
-    engine = engine_class(accuracy.engine)
-    size = accuracy.batch_size
-    if not accuracy.workers:
-        yield engine(engine.load(loaded), size, accuracy.gpus_per_worker or 1)
-        return
-
-    # An engine without weights checks the requests, so that invalid ones raise before
-    # the workers start.
-    engine(loaded, size).complete(requests, sampling)
-    from lib.generation.workers import Workers  # imports Ray
-
-    gpus = accuracy.gpus_per_worker or int(loaded.device == "cuda")
-    with Workers(accuracy.workers, gpus, loaded, accuracy.engine, size) as workers:
-        yield workers
 
 
 def _row(

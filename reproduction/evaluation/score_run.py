@@ -97,7 +97,6 @@ class ScoreRun:
         settings: dict,
         others: Sequence[Path] = (),
     ) -> None:
-        self.section = section
         self.folder = folder
         self.settings = settings
         self.stored = read_rows(folder, "scores", others)
@@ -111,10 +110,10 @@ class ScoreRun:
         """Yield each model of which scores are missing, without its weights, with the
         format of its prompts and the missing scores by key.
         """
-        for model, by_key in self.wanted:
+        for model, by_key, requested in self.wanted:
             missing = {k: one for k, one in by_key.items() if k not in self.stored}
             if missing:
-                say_if_plain(model, self.section)
+                say_if_plain(model, requested)
                 spec = model.source.spec
                 loaded = load_without_weights(spec, dtype=model.dtype, fetch=False)
                 yield loaded, model.format, missing

@@ -113,7 +113,7 @@ def test_a_model_of_a_folder_is_asked_for_its_template(tiny_llama, tmp_path, cap
     (without / "chat_template.jinja").unlink()
     model = row_model(str(without), section, "float32")
     assert model.format == "plain"
-    say_if_plain(model, section)
+    say_if_plain(model, section.format)
     (line,) = capsys.readouterr().err.splitlines()
     assert line == "plain has no chat template, so its prompts are plain, not chat"
 
