@@ -146,12 +146,13 @@ def rounds_to(value: float, said: str) -> bool:
 
 def cells(source: str) -> list[float]:
     """Return the values of a source: a table, a condition on its rows, and columns, as
-    in `chance | of == "greedy answers" | p_value`. + before a column adds its values.
+    in `chance | of == "greedy answers" | p_value`. + before the columns adds the values
+    of each.
     """
     name, condition, columns = (part.strip() for part in source.split("|"))
     rows = table(name).query(condition) if condition else table(name)
     if columns.startswith("+"):
-        return [rows[columns[1:]].sum()]
+        return [rows[column].sum() for column in columns[1:].split(", ")]
     return [value for column in columns.split(", ") for value in rows[column]]
 
 

@@ -129,20 +129,26 @@ def attention_taken() -> pd.DataFrame:
 
 def verdict_counts(profile: str) -> pd.DataFrame:
     """A row per reading and time at which rules were written: how many rules and
-    verdicts of a profile there are, how many verdicts of each kind, and how many of
-    those that support a claim are nearly certain by construction (`certain`).
+    verdicts of a profile there are, how many verdicts of each kind, how many of those
+    that support a claim are nearly certain by construction (`certain`), and how many
+    that support or contradict one have another word in another defensible range
+    (`supported_moved`, `contradicted_moved`).
 
     A rule counts by its first model; for some models data had been seen by then.
     """
-    fields = ["id", "reading", "written", "word", "certain"]
+    fields = ["id", "reading", "written", "word", "certain", "otherwise"]
     rows = pd.DataFrame(
         [[getattr(row, field) for field in fields] for row in verdicts(profile)],
         columns=fields,
     )
     rows["first"] = ~rows["id"].duplicated()
     rows["certain"] = rows["certain"].notna() & (rows["word"] == "supported")
+    is_moved = rows["otherwise"].notna() & (rows["otherwise"] != rows["word"])
+    moved = [f"{word}_moved" for word in ("supported", "contradicted")]
+    for column in moved:
+        rows[column] = is_moved & (rows["word"] == column.removesuffix("_moved"))
     groups = rows.groupby(["reading", "written"], sort=False)
     words = groups["word"].value_counts().unstack(fill_value=0)
     words = words.reindex(columns=[*VERDICTS, "too few"], fill_value=0)
     counts = groups["first"].agg(rules="sum", verdicts="size")
-    return counts.join(words).join(groups["certain"].sum()).reset_index()
+    return counts.join(words).join(groups[["certain", *moved]].sum()).reset_index()
