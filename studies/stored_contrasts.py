@@ -34,6 +34,8 @@ QUESTIONS = {
     ],
 }
 LAYER_1 = ("mless", "hidden-from-layer-1")
+# The words of verdicts, from the least favourable to a claim to the most.
+FROM_WORST = ("contradicted", "undecided", "in part", "supported")
 
 
 def level_of(values: pd.Series) -> float:
@@ -131,8 +133,8 @@ def verdict_counts(profile: str) -> pd.DataFrame:
     """A row per reading and time at which rules were written: how many rules and
     verdicts of a profile there are, how many verdicts of each kind, how many of those
     that support a claim are nearly certain by construction (`certain`), and how many
-    that support or contradict one have another word in another defensible range
-    (`supported_moved`, `contradicted_moved`).
+    are more favourable to the claim, or less, in another defensible range (`better`,
+    `worse`).
 
     A rule counts by its first model; for some models data had been seen by then.
     """
@@ -143,12 +145,15 @@ def verdict_counts(profile: str) -> pd.DataFrame:
     )
     rows["first"] = ~rows["id"].duplicated()
     rows["certain"] = rows["certain"].notna() & (rows["word"] == "supported")
-    is_moved = rows["otherwise"].notna() & (rows["otherwise"] != rows["word"])
-    moved = [f"{word}_moved" for word in ("supported", "contradicted")]
-    for column in moved:
-        rows[column] = is_moved & (rows["word"] == column.removesuffix("_moved"))
+    ranks = {word: rank for rank, word in enumerate(FROM_WORST)}
+    change = rows["otherwise"].map(ranks) - rows["word"].map(ranks)
+    rows["better"], rows["worse"] = change > 0, change < 0
     groups = rows.groupby(["reading", "written"], sort=False)
     words = groups["word"].value_counts().unstack(fill_value=0)
     words = words.reindex(columns=[*VERDICTS, "too few"], fill_value=0)
     counts = groups["first"].agg(rules="sum", verdicts="size")
-    return counts.join(words).join(groups[["certain", *moved]].sum()).reset_index()
+    return (
+        counts.join(words)
+        .join(groups[["certain", "better", "worse"]].sum())
+        .reset_index()
+    )
