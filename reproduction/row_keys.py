@@ -142,64 +142,56 @@ class WantedScore(NamedTuple):
     token_ids: list[int] | None = None
 
 
-def answers_wanted(accuracy: Accuracy, filler: Filler, seed: int) -> "WantedOf":
-    """Return the function that returns each `WantedAnswer` of a model by key, condition
-    by condition.
+def answers_wanted(
+    accuracy: Accuracy, filler: Filler, seed: int, model: RowModel
+) -> dict[str, WantedAnswer]:
+    """Return the answers that a section wants of a model by key, condition by
+    condition.
     """
     problems = listed_problems(accuracy.problems, accuracy.limit, seed, accuracy.levels)
-    decoding: dict[str, object] = {"seed": seed}
-    for name in ("engine", "max_new_tokens", "temperature", "top_p"):
-        decoding[name] = getattr(accuracy, name)
+    names = {"engine", "max_new_tokens", "temperature", "top_p"}
+    decoding = accuracy.model_dump(include=names) | {"seed": seed}
     if accuracy.elicit:
         decoding["elicit"] = [ELICITATION, accuracy.elicit_tokens]
     if accuracy.examples:
         decoding["examples"] = [one.model_dump() for one in accuracy.examples]
 
-    def wanted_of(model: RowModel) -> dict[str, WantedAnswer]:
-        wanted = {}
-        for condition in accuracy.conditions:
-            under = model.digest(condition, filler, decoding)
-            for problem in problems:
-                own = {}
-                if condition.posed == "hinted":
-                    own["solution"] = problem.solution
-                for sample in range(accuracy.samples):
-                    key = row_key(under, problem, sample=sample, **own)
-                    wanted[key] = WantedAnswer(problem, condition, sample)
-        return wanted
-
-    return wanted_of
+    wanted = {}
+    for condition in accuracy.conditions:
+        under = model.digest(condition, filler, decoding)
+        for problem in problems:
+            own = {}
+            if condition.posed == "hinted":
+                own["solution"] = problem.solution
+            for sample in range(accuracy.samples):
+                key = row_key(under, problem, sample=sample, **own)
+                wanted[key] = WantedAnswer(problem, condition, sample)
+    return wanted
 
 
-def scores_wanted(likelihood: Likelihood, filler: Filler, seed: int) -> "WantedOf":
-    """Return the function that returns each `WantedScore` of a model by key, problem by
-    problem in sampling order: solutions under the section's conditions, and gold
-    answers under those of at_once.
+def scores_wanted(
+    likelihood: Likelihood, filler: Filler, seed: int, model: RowModel
+) -> dict[str, WantedScore]:
+    """Return the scores that a section wants of a model by key, problem by problem in
+    sampling order: solutions under the section's conditions, and gold answers under
+    those of at_once.
 
     They include those of solutions that are too long for the section.
     """
     problems = sampling_order(listed_problems(likelihood.problems), seed)
     targets = {"solution": likelihood.conditions, "answer": likelihood.at_once}
     conditions = dict.fromkeys([*likelihood.conditions, *likelihood.at_once])
-    texts = [
-        (target, condition)
+    digests = [
+        (target, condition, model.digest(condition, filler, TARGETS[target]))
         for condition, (target, under) in product(conditions, targets.items())
         if condition in under
     ]
-
-    def wanted_of(model: RowModel) -> dict[str, WantedScore]:
-        wanted = {}
-        digests = [
-            (target, one, model.digest(one, filler, TARGETS[target]))
-            for target, one in texts
-        ]
-        for problem in problems[: likelihood.limit]:
-            for target, condition, under in digests:
-                key = row_key(under, problem, solution=problem.solution)
-                wanted[key] = WantedScore(problem, condition, target)
-        return wanted
-
-    return wanted_of
+    wanted = {}
+    for problem in problems[: likelihood.limit]:
+        for target, condition, under in digests:
+            key = row_key(under, problem, solution=problem.solution)
+            wanted[key] = WantedScore(problem, condition, target)
+    return wanted
 
 
 def draw_scores_wanted(
@@ -208,40 +200,35 @@ def draw_scores_wanted(
     seed: int,
     temperature: float,
     draws: Sequence[dict],
-) -> "WantedOf":
-    """Return the function that returns each `WantedScore` of sampled answers by key,
+    model: RowModel,
+) -> dict[str, WantedScore]:
+    """Return the scores that a section wants of a model's sampled answers by key,
     problem by problem in sampling order.
 
-    draws: the rows of the answers, which were sampled at this temperature.
+    draws: the rows of all models' answers, which were sampled at this temperature.
     """
-    problems = sampling_order(listed_problems(scoring.problems), seed)
-    by_problem: dict[tuple[str, str], list[dict]] = {}
+    by_problem: dict[str, list[dict]] = {}
     for row in draws:
-        group = row["model"], row["problem_id"]
-        by_problem.setdefault(group, []).append(row)
-
-    def wanted_of(model: RowModel) -> dict[str, WantedScore]:
-        wanted = {}
-        digests = {
-            one: model.digest(one, filler, TARGETS["draw"])
-            for one in scoring.conditions
-        }
-        for problem in problems:
-            of_problem = by_problem.get((model.source.name, problem.id), [])
-            for (condition, under), row in product(digests.items(), of_problem):
-                own = {"answer": row["key"], "temperature": temperature}
-                key = row_key(under, problem, **own)
-                draw = {
-                    "answer": row["key"],
-                    "sample": row["sample"],
-                    "drawn_under": row["condition"],
-                    "temperature": temperature,
-                }
-                tokens = row["token_ids"]
-                wanted[key] = WantedScore(problem, condition, "draw", draw, tokens)
-        return wanted
-
-    return wanted_of
+        if row["model"] == model.source.name:
+            by_problem.setdefault(row["problem_id"], []).append(row)
+    digests = {
+        one: model.digest(one, filler, TARGETS["draw"]) for one in scoring.conditions
+    }
+    wanted = {}
+    for problem in sampling_order(listed_problems(scoring.problems), seed):
+        of_problem = by_problem.get(problem.id, [])
+        for (condition, under), row in product(digests.items(), of_problem):
+            answer = row["key"]
+            key = row_key(under, problem, answer=answer, temperature=temperature)
+            draw = {
+                "answer": answer,
+                "sample": row["sample"],
+                "drawn_under": row["condition"],
+                "temperature": temperature,
+            }
+            tokens = row["token_ids"]
+            wanted[key] = WantedScore(problem, condition, "draw", draw, tokens)
+    return wanted
 
 
 class WantedRows(NamedTuple):

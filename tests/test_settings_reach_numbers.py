@@ -219,15 +219,17 @@ def unloaded(spec, dtype):
 
 
 def identity_of_answers(profile, accuracy):
-    wanted_of = answers_wanted(accuracy, profile.filler, profile.seed)
+    settings = accuracy, profile.filler, profile.seed
+    wanted_of = functools.partial(answers_wanted, *settings)
     return keys_of(accuracy, wanted_of)
 
 
 def identity_of_scores(profile):
-    settings = profile.likelihood
-    wanted_of = scores_wanted(settings, profile.filler, profile.seed)
+    section = profile.likelihood
+    settings = section, profile.filler, profile.seed
+    wanted_of = functools.partial(scores_wanted, *settings)
     # Rows of longer solutions are left out.
-    return keys_of(settings, wanted_of), settings.max_solution_tokens
+    return keys_of(section, wanted_of), section.max_solution_tokens
 
 
 def keys_of(section, wanted_of):

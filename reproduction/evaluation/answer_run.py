@@ -11,6 +11,7 @@ import contextlib
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -83,7 +84,7 @@ def evaluate(
     own = read_rows(folder, "completions")
     stored = read_rows(folder, "completions", others)
     run = _AnswerRun(accuracy, filler)
-    wanted_of = answers_wanted(accuracy, filler, seed)
+    wanted_of = partial(answers_wanted, accuracy, filler, seed)
     wanted = [
         wanted_rows(spec, accuracy, wanted_of, stored, run.device)
         for spec in accuracy.models

@@ -14,7 +14,7 @@ Stored rows load without torch.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +96,7 @@ class Part:
         return self.section, self.profile.filler, self.profile.seed
 
     def _wanted_of(self) -> WantedOf:
-        return answers_wanted(*self._settings)
+        return partial(answers_wanted, *self._settings)
 
     def _table(self, rows: Sequence[dict]) -> pd.DataFrame:
         return frame(rows, self.name)
@@ -117,7 +117,7 @@ class LikelihoodPart(Part):
     shipped = "{}/*"
 
     def _wanted_of(self) -> WantedOf:
-        return scores_wanted(*self._settings)
+        return partial(scores_wanted, *self._settings)
 
     def _table(self, rows: Sequence[dict]) -> pd.DataFrame:
         return solution_table(rows, self.section)
@@ -148,8 +148,9 @@ class DrawScoresPart(Part):
         mixed = drawn[is_mixed(drawn)].to_dict("records")
         _, filler, seed = self._settings
         rates = self.section
-        return draw_scores_wanted(
-            rates.scoring_settings, filler, seed, rates.temperature, mixed
+        scoring = rates.scoring_settings
+        return partial(
+            draw_scores_wanted, scoring, filler, seed, rates.temperature, mixed
         )
 
     def _table(self, rows: Sequence[dict]) -> pd.DataFrame:

@@ -14,6 +14,7 @@ contribute a difference of 0.
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -63,7 +64,7 @@ def score_solutions(
     without a solution, and for a text that has a special token or exceeds the model's
     context.
     """
-    wanted_of = scores_wanted(likelihood, filler, seed)
+    wanted_of = partial(scores_wanted, likelihood, filler, seed)
     settings = recorded_settings(likelihood, filler, seed)
     run = ScoreRun(likelihood, wanted_of, folder, settings, others)
     for loaded, format, missing in run.incomplete_models():
@@ -162,9 +163,8 @@ def score_draws(
     answers = frame(draws)
     mixed = answers[is_mixed(answers)]
     temperature = drawing.temperature
-    wanted_of = draw_scores_wanted(
-        scoring, filler, seed, temperature, mixed.to_dict("records")
-    )
+    rows = mixed.to_dict("records")
+    wanted_of = partial(draw_scores_wanted, scoring, filler, seed, temperature, rows)
     settings = recorded_settings(scoring, filler, seed) | {"temperature": temperature}
     run = ScoreRun(scoring, wanted_of, folder, settings, others)
     for loaded, format, missing in run.incomplete_models():
@@ -191,7 +191,7 @@ def score_drawn(likelihood: Likelihood, answers: Path, folder: Path) -> pd.DataF
     shared |= {"conditions": list(SAMPLING_CONDITIONS)}
     drawing = Accuracy.model_validate(drawing.model_dump() | shared)
     _require_probabilities(drawing)
-    wanted_of = answers_wanted(drawing, filler, seed)
+    wanted_of = partial(answers_wanted, drawing, filler, seed)
     stored = read_rows(answers, "completions")
     for spec in likelihood.models:
         wanted = wanted_in_stored_dtype(spec, drawing, wanted_of, stored)

@@ -34,10 +34,11 @@ DEMO = load_profile("demo")
 @pytest.mark.parametrize("part", ["main", *DEMO.accuracy.variations])
 def test_stored_completions_keep_their_keys(part):
     accuracy = DEMO.parts[part]
-    wanted_of = answers_wanted(accuracy, DEMO.filler, DEMO.seed)
+    model = row_model("demo", accuracy, "float32")
+    wanted = answers_wanted(accuracy, DEMO.filler, DEMO.seed, model)
     expected = [
         (key, item.problem.id, str(item.condition), item.sample)
-        for key, item in wanted_of(row_model("demo", accuracy, "float32")).items()
+        for key, item in wanted.items()
     ]
     stored = read(paths.DATA / "demo" / "answers" / f"{part}.jsonl.gz")
     columns = ("key", "problem_id", "condition", "sample")
@@ -50,9 +51,9 @@ def test_every_stored_score_of_the_families_has_the_key_that_the_profile_wants()
     families = load_profile("families")
     for part in ("likelihood", "ablations"):
         section = families.parts[part]
-        wanted_of = scores_wanted(section, families.filler, families.seed)
         for spec in section.models:
-            wanted = wanted_of(row_model(spec, section, "float32"))
+            model = row_model(spec, section, "float32")
+            wanted = scores_wanted(section, families.filler, families.seed, model)
             name = resolve(spec).name
             for row in read(paths.DATA / "families" / part / f"{name}.jsonl.gz"):
                 found = wanted[row["key"]]
@@ -133,10 +134,10 @@ SPELLINGS = [
 def test_spellings_of_a_condition_are_one_condition_with_one_key(spellings):
     first, *others = spellings.split()
     likelihood = Likelihood(models=["demo"], conditions=spellings.split())
-    wanted = scores_wanted(likelihood, Filler(), 0)
     problem = listed_problems("embedded")[0]
     model = row_model("demo", likelihood, "float32")
-    assert len(wanted(model)) == len(listed_problems("embedded"))
+    wanted = scores_wanted(likelihood, Filler(), 0, model)
+    assert len(wanted) == len(listed_problems("embedded"))
     for other in others:
         assert parse_condition(other) == parse_condition(first)
         assert str(parse_condition(other)) == first
@@ -181,9 +182,9 @@ def keys(monkeypatch, model=MODEL, problem=PROBLEM):
     likelihood = Likelihood(models=["demo"], conditions=["none"], at_once=["none"])
     draw = {"model": model.source.name, "problem_id": problem.id, "key": "a"}
     draw |= {"sample": 0, "condition": "none", "token_ids": [1]}
-    wanted = answers_wanted(accuracy, filler, 0)(model)
-    wanted |= scores_wanted(likelihood, filler, 0)(model)
-    wanted |= draw_scores_wanted(likelihood, filler, 0, 0.6, [draw])(model)
+    wanted = answers_wanted(accuracy, filler, 0, model)
+    wanted |= scores_wanted(likelihood, filler, 0, model)
+    wanted |= draw_scores_wanted(likelihood, filler, 0, 0.6, [draw], model)
     return list(wanted)
 
 
@@ -210,7 +211,8 @@ def test_the_score_of_a_draw_depends_on_its_answer_and_temperature(monkeypatch):
 
     def key(temperature=0.6, **changes):
         rows = [draw | changes]
-        (key,) = draw_scores_wanted(scoring, Filler(), 0, temperature, rows)(MODEL)
+        settings = scoring, Filler(), 0, temperature
+        (key,) = draw_scores_wanted(*settings, rows, MODEL)
         return key
 
     assert key() == key(condition="mless") == key(sample=3)
