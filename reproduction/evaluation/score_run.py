@@ -17,8 +17,7 @@ from lib.generation.engine_interface import processor_name
 from lib.generation.log_likelihoods import TextAfterPrompt, log_likelihoods
 from lib.models.loading import Loaded, load_without_weights, with_weights
 from lib.prompts.batches import in_batches
-from lib.prompts.building import Prompt, prompt_of
-from lib.prompts.conditions import Condition, Filler
+from lib.prompts.conditions import Condition
 from lib.prompts.problems import Problem
 from reproduction.evaluation.rows import SCORES, versions
 from reproduction.profiles.sections import Section
@@ -28,7 +27,6 @@ from reproduction.row_keys import (
     read_rows,
     say_if_none_is_found,
     say_if_plain,
-    seed_of,
     wanted_rows,
 )
 
@@ -73,8 +71,6 @@ def sizes_of(loaded: Loaded) -> Sizes:
 # one, so that an interrupted run is a complete, smaller sample. Texts are given in the
 # order of their problems for this.
 PROBLEMS_OF_A_CHUNK = 32
-PROMPTS_WITH_A_BAR = 1000  # so many prompts are built in about a second
-Texts = dict[str, TextToScore]  # by the keys of their scores
 
 
 class ScoreRun:
@@ -143,43 +139,6 @@ class ScoreRun:
         """Return the stored rows of all wanted scores, in their order."""
         keys = [key for one in self.wanted for key in one.by_key]
         return [self.stored[key] for key in keys if key in self.stored]
-
-
-def with_prompts(
-    loaded: Loaded,
-    format: str,
-    filler: Filler,
-    problems: Mapping[str, Problem],
-    scores: Mapping[str, WantedScore],
-) -> Iterator[tuple[str, WantedScore, TextToScore]]:
-    """Yield wanted scores by key, each with its text to score, which has no tokens yet
-    except the prompt.
-
-    problems: with their texts, by id.
-    """
-    prompts: dict[tuple[str, Condition], Prompt] = {}
-    name = f"{loaded.name}, prompts"
-    with progress.bar(name, len(scores), least=PROMPTS_WITH_A_BAR) as bar:
-        for key, one in scores.items():
-            asked = one.problem.id, one.condition
-            problem = problems[one.problem.id]
-            if asked not in prompts:
-                prompts[asked] = prompt_of(
-                    loaded.tokenizer, problem, one.condition, format, filler
-                )
-            bar.update()
-            yield (
-                key,
-                one,
-                TextToScore(
-                    problem=problem,
-                    condition=one.condition,
-                    prompt=prompts[asked],
-                    target=one.target,
-                    text=[],
-                    seed=seed_of(key),
-                ),
-            )
 
 
 def require_scorable(loaded: Loaded, text: TextToScore) -> None:

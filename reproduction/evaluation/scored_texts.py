@@ -13,17 +13,18 @@ contribute a difference of 0.
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import pandas as pd
 
+from lib import progress
 from lib.errors import InputError
 from lib.files.row_store import read_settings
 from lib.models.loading import Loaded
 from lib.models.sources import resolve
+from lib.prompts.building import Prompt, prompt_of
 from lib.prompts.conditions import Condition, Filler, is_chat
 from lib.prompts.insertions import require_no_special_token
 from lib.prompts.problems import Problem, load_problems, solved_problems
@@ -33,7 +34,7 @@ from reproduction.evaluation.rows import (
     recorded_settings,
     solution_table,
 )
-from reproduction.evaluation.score_run import ScoreRun, Texts, with_prompts
+from reproduction.evaluation.score_run import ScoreRun, TextToScore
 from reproduction.evaluation.weighted_pass_rates import is_mixed, scored_draws
 from reproduction.profiles import SAMPLING_CONDITIONS, Accuracy, Likelihood
 from reproduction.row_keys import (
@@ -44,8 +45,11 @@ from reproduction.row_keys import (
     found_rows,
     read_rows,
     scores_wanted,
+    seed_of,
     wanted_in_stored_dtype,
 )
+
+PROMPTS_WITH_A_BAR = 1000  # so many prompts are built in about a second
 
 
 def score_solutions(
@@ -70,7 +74,7 @@ def score_solutions(
     for loaded, format, missing in run.incomplete_models():
         solved = solved_problems(likelihood.problems, likelihood.limit, seed)
         problems = _with_short_solutions(loaded, likelihood, solved)
-        run.score(loaded, solution_texts(loaded, format, filler, problems, missing))
+        run.score(loaded, texts_to_score(loaded, format, filler, problems, missing))
     return solution_table(run.rows(), likelihood)
 
 
@@ -95,27 +99,61 @@ def _with_short_solutions(
     return short
 
 
-def solution_texts(
+def texts_to_score(
     loaded: Loaded,
     format: str,
     filler: Filler,
     problems: Mapping[str, Problem],
     scores: Mapping[str, WantedScore],
-) -> Texts:
-    """Return the texts of wanted scores by key, as far as `problems` has theirs."""
-    # A chat template ends the question itself.
-    end_of_question = [] if is_chat(format) else _tokens(loaded, "\n")
-    scorable = {key: one for key, one in scores.items() if one.problem.id in problems}
+) -> dict[str, TextToScore]:
+    """Return the texts of wanted scores by key, with their prompts.
+
+    problems: with their texts, by id; scores of other problems are left out.
+    """
+    # Texts to the same problem under the same condition have one prompt.
+    prompts: dict[tuple[str, Condition], Prompt] = {}
     texts = {}
-    for key, _, text in with_prompts(loaded, format, filler, problems, scorable):
-        solution = _ids(loaded, text.problem.solution)
-        lead = [*end_of_question, *_thought(loaded, text.condition, solution)]
-        scored = solution
-        if text.target == "answer":
-            lead += _ids(loaded, BEFORE_ANSWER)
-            scored = _ids(loaded, text.problem.answer + "}")
-        texts[key] = replace(text, lead=lead, text=scored)
+    name = f"{loaded.name}, prompts"
+    scorable = {key: one for key, one in scores.items() if one.problem.id in problems}
+    with progress.bar(name, len(scorable), least=PROMPTS_WITH_A_BAR) as bar:
+        for key, one in scorable.items():
+            problem, condition = problems[one.problem.id], one.condition
+            asked = problem.id, condition
+            if asked not in prompts:
+                prompts[asked] = prompt_of(
+                    loaded.tokenizer, problem, condition, format, filler
+                )
+            lead, scored = _lead_and_text(loaded, format, problem, one)
+            texts[key] = TextToScore(
+                problem=problem,
+                condition=condition,
+                prompt=prompts[asked],
+                target=one.target,
+                lead=lead,
+                text=scored,
+                seed=seed_of(key),
+                draw=one.draw or {},
+            )
+            bar.update()
     return texts
+
+
+def _lead_and_text(
+    loaded: Loaded, format: str, problem: Problem, wanted: WantedScore
+) -> tuple[list[int], list[int]]:
+    """Return the tokens between a prompt and the text that is scored, and the tokens of
+    this text.
+    """
+    if wanted.token_ids is not None:
+        return [], wanted.token_ids
+    solution = _ids(loaded, problem.solution)
+    # A chat template ends the question itself.
+    lead = [] if is_chat(format) else _tokens(loaded, "\n")
+    lead += _thought(loaded, wanted.condition, solution)
+    if wanted.target == "solution":
+        return lead, solution
+    lead += _ids(loaded, BEFORE_ANSWER)
+    return lead, _ids(loaded, problem.answer + "}")
 
 
 def _thought(loaded: Loaded, condition: Condition, solution: list[int]) -> list[int]:
@@ -170,7 +208,7 @@ def score_draws(
     for loaded, format, missing in run.incomplete_models():
         _require_same_probabilities(loaded, mixed)
         problems = {one.id: one for one in load_problems(scoring.problems)}
-        run.score(loaded, draw_texts(loaded, format, filler, problems, missing))
+        run.score(loaded, texts_to_score(loaded, format, filler, problems, missing))
     return scored_draws(answers, pd.DataFrame(run.rows(), columns=DRAW_SCORE_FIELDS))
 
 
@@ -240,17 +278,3 @@ def _require_same_probabilities(loaded: Loaded, answers: pd.DataFrame) -> None:
             f" not {loaded.dtype}, so their probabilities differ: score in their dtype,"
             " or in float32"
         )
-
-
-def draw_texts(
-    loaded: Loaded,
-    format: str,
-    filler: Filler,
-    problems: Mapping[str, Problem],
-    scores: Mapping[str, WantedScore],
-) -> Texts:
-    """Return the sampled answers of wanted scores as texts to score, by key."""
-    return {
-        key: replace(text, text=one.token_ids or [], draw=one.draw or {})
-        for key, one, text in with_prompts(loaded, format, filler, problems, scores)
-    }

@@ -28,7 +28,7 @@ from lib.prompts.conditions import Filler, parse_condition
 from lib.prompts.problems import Problem, sampling_order
 from reproduction.evaluation import score_run, scored_texts
 from reproduction.evaluation.score_run import SIZES, require_scorable, score_rows
-from reproduction.evaluation.scored_texts import solution_texts
+from reproduction.evaluation.scored_texts import texts_to_score
 from reproduction.profiles import Likelihood
 from reproduction.row_keys import BEFORE_ANSWER, WantedScore
 
@@ -291,7 +291,7 @@ def test_many_prompts_have_a_progress_bar(run, monkeypatch, capsys):
     monkeypatch.setattr(progress, "shown", True)
     run(conditions=["none", "gap"])
     assert "prompts" not in capsys.readouterr().err
-    monkeypatch.setattr(score_run, "PROMPTS_WITH_A_BAR", 6)
+    monkeypatch.setattr(scored_texts, "PROMPTS_WITH_A_BAR", 6)
     run(conditions=["mless", "gap:3"])
     assert re.search("tiny, prompts: 100%.* 6/6 ", capsys.readouterr().err)
 
@@ -317,7 +317,7 @@ def texts_wanted(loaded, problems, *conditions):
         for condition in conditions
     }
     by_id = {problem.id: problem for problem in problems}
-    return solution_texts(loaded, "chat", Filler(), by_id, wanted)
+    return texts_to_score(loaded, "chat", Filler(), by_id, wanted)
 
 
 def solution_wanted(loaded):
