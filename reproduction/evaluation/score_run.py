@@ -35,7 +35,11 @@ class Sizes(NamedTuple):
     """How much is scored together on a kind of device."""
 
     tokens: int  # of a forward pass, with padding
-    texts: int  # under a condition, which share forward passes with similar lengths
+    # A chunk of so many problems is scored under all conditions before the next one, so
+    # that an interrupted run is a complete, smaller sample. Texts are given in the
+    # order of their problems for this. Under a condition, the texts of a chunk share
+    # forward passes with similar lengths.
+    problems: int
 
 
 # On a GPU, a small model takes as long for 2,000 tokens as for 8,000, so that full
@@ -60,17 +64,6 @@ class TextToScore(TextAfterPrompt):
     def temperature(self) -> float:
         """The temperature at which a draw was sampled; 1 for other texts."""
         return self.draw.get("temperature", 1.0)
-
-
-def sizes_of(loaded: Loaded) -> Sizes:
-    """Return how much is scored together on a model's device."""
-    return SIZES[loaded.device.partition(":")[0]]
-
-
-# A chunk of problems, at least so many, is scored under all conditions before the next
-# one, so that an interrupted run is a complete, smaller sample. Texts are given in the
-# order of their problems for this.
-PROBLEMS_OF_A_CHUNK = 32
 
 
 class ScoreRun:
@@ -168,11 +161,11 @@ def score_rows(loaded: Loaded, texts: Mapping[str, TextToScore]) -> Iterator[dic
 
     texts: by key; those with the same target and condition must have the same
     temperature, because they share forward passes. If they are in the order of their
-    problems, rows come chunk by chunk (see PROBLEMS_OF_A_CHUNK) and condition by
-    condition. Texts of similar length share a forward pass.
+    problems, rows come chunk by chunk (see Sizes) and condition by condition. Texts of
+    similar length share a forward pass.
     """
-    sizes = sizes_of(loaded)
-    for keys in grouped_keys(texts, _problems_of_a_chunk(texts, sizes.texts)):
+    sizes = SIZES[loaded.device.partition(":")[0]]
+    for keys in grouped_keys(texts, sizes.problems):
         lengths = [len(texts[key].ids) for key in keys]
 
         def score(indices: list[int], keys: list[str] = keys) -> list[float]:
@@ -184,15 +177,6 @@ def score_rows(loaded: Loaded, texts: Mapping[str, TextToScore]) -> Iterator[dic
             for index, nats in zip(indices, values, strict=True):
                 key = keys[index]
                 yield score_row(loaded, key, texts[key], nats)
-
-
-def _problems_of_a_chunk(texts: Mapping[str, TextToScore], filling: int) -> int:
-    """Return the number of problems of a chunk: PROBLEMS_OF_A_CHUNK, or more if these
-    have fewer than `filling` texts under a condition.
-    """
-    groups = {(text.problem.id, text.target, text.condition) for text in texts.values()}
-    texts_of_a_problem = len(texts) / len(groups)  # over 1 for sampled answers
-    return max(PROBLEMS_OF_A_CHUNK, round(filling / texts_of_a_problem))
 
 
 def grouped_keys(

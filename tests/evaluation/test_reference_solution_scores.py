@@ -27,7 +27,7 @@ from lib.prompts.building import build_prompt
 from lib.prompts.conditions import Filler, parse_condition
 from lib.prompts.problems import Problem, sampling_order
 from reproduction.evaluation import score_run, scored_texts
-from reproduction.evaluation.score_run import SIZES, require_scorable, score_rows
+from reproduction.evaluation.score_run import SIZES, require_scorable
 from reproduction.evaluation.scored_texts import texts_to_score
 from reproduction.profiles import Likelihood
 from reproduction.row_keys import BEFORE_ANSWER, WantedScore
@@ -247,8 +247,7 @@ def test_an_interrupted_run_keeps_its_first_problems_under_all_conditions(
 ):
     forwards = Mock(side_effect=[[-1.0, -2.0], [-3.0, -4.0], KeyboardInterrupt])
     monkeypatch.setattr(score_run, "log_likelihoods", forwards)
-    monkeypatch.setattr(score_run, "PROBLEMS_OF_A_CHUNK", 2)
-    monkeypatch.setitem(SIZES, "cpu", SIZES["cpu"]._replace(texts=2))
+    monkeypatch.setitem(SIZES, "cpu", SIZES["cpu"]._replace(problems=2))
     with pytest.raises(KeyboardInterrupt):
         run(conditions=["none", "gap"])
     rows = read(tmp_path / "out" / "scores.jsonl")
@@ -256,23 +255,6 @@ def test_an_interrupted_run_keeps_its_first_problems_under_all_conditions(
     assert [row["nats"] for row in rows] == [-1, -2, -3, -4]
     first = {problem.id for problem in sampling_order(PROBLEMS, 0)[:2]}
     assert {row["problem_id"] for row in rows} == first
-
-
-def test_a_chunk_has_fewer_problems_if_each_has_several_texts(tiny, monkeypatch):
-    monkeypatch.setattr(score_run, "PROBLEMS_OF_A_CHUNK", 1)
-    monkeypatch.setitem(SIZES, "cpu", SIZES["cpu"]._replace(texts=4))
-    monkeypatch.setattr(
-        score_run, "log_likelihoods", lambda _, batch, *__: [-1.0] * len(batch)
-    )
-    wanted = texts_wanted(tiny, PROBLEMS, "none", "gap")
-    twice = {
-        f"{key}{sample}": text for key, text in wanted.items() for sample in (0, 1)
-    }
-    rows = list(score_rows(tiny, twice))
-    groups = [(row["problem_id"], row["condition"]) for row in rows]
-    assert len(rows) == 12
-    assert set(groups[:4]) == {("p0", "none"), ("p1", "none")}
-    assert set(groups[4:8]) == {("p0", "gap"), ("p1", "gap")}
 
 
 def test_a_gpu_scores_a_condition_of_many_short_texts_in_one_forward_pass(
