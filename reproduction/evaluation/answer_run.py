@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pandas as pd
-import torch
 
 from lib import progress
 from lib.arm.settings import Arm
@@ -80,7 +79,6 @@ def evaluate(
     failed, and InputError for a missing engine, an invalid prompt, and as `open_store`
     does.
     """
-    folder = Path(folder)
     own = read_rows(folder, "completions")
     stored = read_rows(folder, "completions", others)
     run = _AnswerRun(accuracy, filler)
@@ -102,12 +100,12 @@ def evaluate(
 
 
 def generation_device(accuracy: Accuracy) -> str:
-    """Return the kind of device, "cpu" or "cuda", that generates the answers, in this
-    process or in workers.
+    """Return the kind of device that generates the answers: "cpu" or "cuda" if the
+    settings of the workers decide it, and otherwise "auto", as on this machine.
     """
     if accuracy.workers and accuracy.gpus_per_worker is not None:
         return "cuda" if accuracy.gpus_per_worker else "cpu"
-    return "cuda" if torch.cuda.is_available() else "cpu"
+    return "auto"
 
 
 class MissingAnswer(NamedTuple):
@@ -208,7 +206,6 @@ class _AnswerRun:
             Request(key, answer.prompt.input_ids.tolist(), seed_of(key), answer.arm)
             for key, answer in missing.items()
         ]
-        has_tokens = self.sampling.temperature > 0
         total = stored + len(missing)
         with (
             progress.bar(loaded.name, total, "completion", stored) as bar,
@@ -217,13 +214,60 @@ class _AnswerRun:
         ):
             waiting: deque[Future[None]] = deque()
             for completion in engine.complete(requests, self.sampling):
-                row = loaded, missing[completion.key], completion, has_tokens
-                waiting.append(threads.submit(_store_graded, store, *row))
+                row = loaded, missing[completion.key], completion
+                waiting.append(threads.submit(self._store_graded, store, *row))
                 bar.update()
                 while waiting and waiting[0].done():
                     waiting.popleft().result()
             for graded in waiting:
                 graded.result()
+
+    def _store_graded(
+        self, store: Store, loaded: Loaded, asked: MissingAnswer, completion: Completion
+    ) -> None:
+        """Grade a completion and store its row of completions.jsonl: FIELDS, in
+        order.
+        """
+        problem, text = asked.problem, completion.text
+        graded = grade(problem.answer, text)
+        extracted = graded.extracted
+        row: dict[str, object] = {
+            "key": completion.key,
+            "model": loaded.name,
+            "revision": loaded.revision,
+            "condition": str(asked.condition),
+            "format": asked.prompt.format,
+            "problem_id": problem.id,
+            "level": problem.level,
+            "subject": problem.subject,
+            "answer": problem.answer,
+            "sample": asked.sample,
+            "response": text,
+            "finish_reason": completion.finish_reason,
+            "prompt_tokens": completion.prompt_tokens,
+            "completion_tokens": completion.completion_tokens,
+            "elicited": completion.elicited,
+            "run_on": graded.run_on,
+            "extracted": extracted,
+            "method": graded.method,
+            "correct": graded.correct,
+            "correct_authors": is_correct_by_authors(
+                problem.answer, asked.prompt.text, text
+            ),
+            "correct_authors_on_completion": is_correct_by_authors(
+                problem.answer, "", text
+            ),
+            "correct_exact": is_exact_match(problem.answer, extracted),
+            "evaluated": graded.evaluated,
+            "dtype": loaded.dtype,
+            "processor": completion.processor,
+        }
+        if asked.arm:
+            row["arm"] = asked.arm.model_dump()
+        if self.sampling.temperature > 0:
+            # Those of a greedy answer follow from its prompt.
+            row["token_ids"] = completion.token_ids
+        store.append(row)
 
     @contextlib.contextmanager
     def _engine(
@@ -266,63 +310,3 @@ def _require_prompts_fit(
                 f" {loaded.name} has room for {loaded.context} tokens, not for a prompt"
                 f" of {length} and {following} that may follow: {advice}"
             )
-
-
-def _store_graded(
-    store: Store,
-    loaded: Loaded,
-    asked: MissingAnswer,
-    completion: Completion,
-    has_tokens: bool,
-) -> None:
-    """Grade a completion and store its row."""
-    store.append(_row(loaded, asked, completion, has_tokens))
-
-
-def _row(
-    loaded: Loaded, asked: MissingAnswer, completion: Completion, has_tokens: bool
-) -> dict:
-    """Grade a completion, and return its row of completions.jsonl: FIELDS, in order.
-
-    has_tokens: whether the row has the answer's tokens; those of a greedy answer follow
-    from its prompt.
-    """
-    problem, text = asked.problem, completion.text
-    graded = grade(problem.answer, text)
-    extracted = graded.extracted
-    row: dict[str, object] = {
-        "key": completion.key,
-        "model": loaded.name,
-        "revision": loaded.revision,
-        "condition": str(asked.condition),
-        "format": asked.prompt.format,
-        "problem_id": problem.id,
-        "level": problem.level,
-        "subject": problem.subject,
-        "answer": problem.answer,
-        "sample": asked.sample,
-        "response": text,
-        "finish_reason": completion.finish_reason,
-        "prompt_tokens": completion.prompt_tokens,
-        "completion_tokens": completion.completion_tokens,
-        "elicited": completion.elicited,
-        "run_on": graded.run_on,
-        "extracted": extracted,
-        "method": graded.method,
-        "correct": graded.correct,
-        "correct_authors": is_correct_by_authors(
-            problem.answer, asked.prompt.text, text
-        ),
-        "correct_authors_on_completion": is_correct_by_authors(
-            problem.answer, "", text
-        ),
-        "correct_exact": is_exact_match(problem.answer, extracted),
-        "evaluated": graded.evaluated,
-        "dtype": loaded.dtype,
-        "processor": completion.processor,
-    }
-    if asked.arm:
-        row["arm"] = asked.arm.model_dump()
-    if has_tokens:
-        row["token_ids"] = completion.token_ids
-    return row
