@@ -236,7 +236,6 @@ class WantedRows(NamedTuple):
 
     model: RowModel
     by_key: dict[str, Any]  # what each row is about, such as a problem and a condition
-    requested: str  # the prompt format of the section
 
 
 # Returns the wanted rows of a model by their keys.
@@ -257,7 +256,7 @@ def wanted_in_stored_dtype(
     best, most = None, 0
     for dtype in sorted(filter(None, dtypes)):
         model = row_model(spec, section, dtype)
-        wanted = WantedRows(model, wanted_of(model), section.format)
+        wanted = WantedRows(model, wanted_of(model))
         found = len(wanted.by_key.keys() & rows.keys())
         if found > most:
             best, most = wanted, found
@@ -276,25 +275,30 @@ def wanted_rows(
 
     _, dtype = placement(device, section.dtype)
     model = row_model(spec, section, dtype)
-    return WantedRows(model, wanted_of(model), section.format)
+    return WantedRows(model, wanted_of(model))
 
 
 def found_rows(section: Section, wanted_of: WantedOf, rows: Rows) -> list[dict]:
     """Return the stored rows that a section wants, in the order in which it wants them,
     model by model.
     """
-    found = []
-    for spec in section.models:
-        if stored := wanted_in_stored_dtype(spec, section, wanted_of, rows):
-            found += [rows[key] for key in stored.by_key if key in rows]
-    return found
+    wanted = [
+        wanted_in_stored_dtype(spec, section, wanted_of, rows)
+        for spec in section.models
+    ]
+    return stored_among(filter(None, wanted), rows)
+
+
+def stored_among(wanted: Iterable[WantedRows], rows: Rows) -> list[dict]:
+    """Return the wanted rows of several models that are stored, in their order."""
+    return [rows[key] for one in wanted for key in one.by_key if key in rows]
 
 
 def read_rows(folder: Path, stem: str, others: Sequence[Path] = ()) -> dict[str, dict]:
     """Return the rows of other files, and of a folder's files with this stem
     (`completions` or `scores`), by key; of rows with the same key, the folder's.
     """
-    files = sorted(Path(folder).glob(f"{stem}*.jsonl"))
+    files = sorted(folder.glob(f"{stem}*.jsonl"))
     return {row["key"]: row for row in read(*files, *others)}
 
 

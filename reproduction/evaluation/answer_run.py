@@ -51,6 +51,7 @@ from reproduction.row_keys import (
     say_if_none_is_found,
     say_if_plain,
     seed_of,
+    stored_among,
     wanted_rows,
 )
 
@@ -90,13 +91,12 @@ def evaluate(
     say_if_none_is_found(wanted, own, folder)
     # Invalid input raises before the folder is opened.
     missing = [run.missing(one, stored, shard) for one in wanted]
-    keys = [key for one in wanted for key in one.by_key]
     if own or any(missing):
         settings = recorded_settings(accuracy, filler, seed)
         with open_store(folder, settings, versions(), shard, file=COMPLETIONS) as store:
             run.generate(store, [one for one in missing if one])
             stored |= store.rows_of_all_shards()
-    return frame([stored[key] for key in keys if key in stored])
+    return frame(stored_among(wanted, stored))
 
 
 def generation_device(accuracy: Accuracy) -> str:
@@ -154,7 +154,7 @@ class _AnswerRun:
         missing = {key: one for key, one in of_shard.items() if key not in stored}
         if not missing:
             return None
-        say_if_plain(wanted.model, wanted.requested)
+        say_if_plain(wanted.model, self.accuracy.format)
         source, dtype, format = wanted.model
         loaded = load_without_weights(source.spec, self.device, dtype, fetch=False)
         problems = {one.id: one for one in load_problems(self.accuracy.problems)}

@@ -27,6 +27,7 @@ from reproduction.row_keys import (
     read_rows,
     say_if_none_is_found,
     say_if_plain,
+    stored_among,
     wanted_rows,
 )
 
@@ -86,6 +87,7 @@ class ScoreRun:
         settings: dict,
         others: Sequence[Path] = (),
     ) -> None:
+        self.section = section
         self.folder = folder
         self.settings = settings
         self.stored = read_rows(folder, "scores", others)
@@ -99,10 +101,10 @@ class ScoreRun:
         """Yield each model of which scores are missing, without its weights, with the
         format of its prompts and the missing scores by key.
         """
-        for model, by_key, requested in self.wanted:
+        for model, by_key in self.wanted:
             missing = {k: one for k, one in by_key.items() if k not in self.stored}
             if missing:
-                say_if_plain(model, requested)
+                say_if_plain(model, self.section.format)
                 spec = model.source.spec
                 loaded = load_without_weights(spec, dtype=model.dtype, fetch=False)
                 yield loaded, model.format, missing
@@ -130,8 +132,7 @@ class ScoreRun:
 
     def rows(self) -> list[dict]:
         """Return the stored rows of all wanted scores, in their order."""
-        keys = [key for one in self.wanted for key in one.by_key]
-        return [self.stored[key] for key in keys if key in self.stored]
+        return stored_among(self.wanted, self.stored)
 
 
 def require_scorable(loaded: Loaded, text: TextToScore) -> None:
