@@ -22,12 +22,7 @@ import pandas as pd
 
 from lib.prompts.conditions import Filler
 from reproduction import paths
-from reproduction.evaluation.rows import (
-    DRAW_SCORE_FIELDS,
-    SCORE_FIELDS,
-    frame,
-    solution_table,
-)
+from reproduction.evaluation.rows import SCORE_FIELDS, frame, solution_table
 from reproduction.evaluation.weighted_pass_rates import is_mixed, scored_draws
 from reproduction.profiles import Profile
 from reproduction.row_keys import (
@@ -154,20 +149,18 @@ class DrawScoresPart(Part):
         )
 
     def _table(self, rows: Sequence[dict]) -> pd.DataFrame:
-        scores = pd.DataFrame(rows, columns=DRAW_SCORE_FIELDS)
-        return scored_draws(self.draws.stored(), scores)
+        return scored_draws(self.draws.stored(), rows)
 
     def _complete(self) -> pd.DataFrame:
         from reproduction.evaluation.scored_texts import score_draws
 
-        self.draws.complete()
         rates, filler, seed = self._settings
         return score_draws(
             rates.scoring_settings,
-            rates.drawing_settings,
             filler,
             seed,
-            self.draws.rows(),
+            rates.temperature,
+            self.draws.complete(),
             self.folder,
             self.other_files,
         )

@@ -28,12 +28,7 @@ from lib.prompts.building import Prompt, prompt_of
 from lib.prompts.conditions import Condition, Filler, is_chat
 from lib.prompts.insertions import require_no_special_token
 from lib.prompts.problems import Problem, load_problems, solved_problems
-from reproduction.evaluation.rows import (
-    DRAW_SCORE_FIELDS,
-    frame,
-    recorded_settings,
-    solution_table,
-)
+from reproduction.evaluation.rows import frame, recorded_settings, solution_table
 from reproduction.evaluation.score_run import ScoreRun, TextToScore
 from reproduction.evaluation.weighted_pass_rates import is_mixed, scored_draws
 from reproduction.profiles import SAMPLING_CONDITIONS, Accuracy, Likelihood
@@ -181,10 +176,10 @@ def _tokens(loaded: Loaded, text: str) -> list[int]:
 
 def score_draws(
     scoring: Likelihood,
-    drawing: Accuracy,
     filler: Filler,
     seed: int,
-    draws: Sequence[dict],
+    temperature: float,
+    answers: pd.DataFrame,
     folder: Path,
     others: Sequence[Path] = (),
 ) -> pd.DataFrame:
@@ -192,15 +187,12 @@ def score_draws(
     `folder` as soon as it is computed, and return all answers with their scores, as
     `scored_draws` does.
 
-    drawing, filler, seed: the settings with which they were sampled. draws: their rows.
-    others: further files in which scores may be stored. Raises InputError for answers
-    that were not sampled from the complete distribution, or in another dtype, unless
-    they are scored in float32.
+    filler, seed, temperature: the settings with which they were sampled from the
+    complete distribution. answers: the table of all of them. others: further files in
+    which scores may be stored. Raises InputError for answers that were sampled in
+    another dtype, unless they are scored in float32.
     """
-    _require_probabilities(drawing)
-    answers = frame(draws)
     mixed = answers[is_mixed(answers)]
-    temperature = drawing.temperature
     rows = mixed.to_dict("records")
     wanted_of = partial(draw_scores_wanted, scoring, filler, seed, temperature, rows)
     settings = recorded_settings(scoring, filler, seed) | {"temperature": temperature}
@@ -209,25 +201,26 @@ def score_draws(
         _require_same_probabilities(loaded, mixed)
         problems = {one.id: one for one in load_problems(scoring.problems)}
         run.score(loaded, texts_to_score(loaded, format, filler, problems, missing))
-    return scored_draws(answers, pd.DataFrame(run.rows(), columns=DRAW_SCORE_FIELDS))
+    return scored_draws(answers, run.rows())
 
 
 def score_drawn(likelihood: Likelihood, answers: Path, folder: Path) -> pd.DataFrame:
     """Score the sampled answers of a run of `evaluate`, as `score_draws` does, with the
     settings that the run.json of its folder has.
 
-    Raises InputError if the folder has no answers of a model to these problems.
+    Raises InputError if the folder has no answers of a model to these problems, and for
+    answers that were not sampled from the complete distribution.
     """
     settings = read_settings(answers)
     filler, seed = Filler(**settings["filler"]), settings["seed"]
     names = settings.keys() & Accuracy.model_fields.keys()
-    drawing = Accuracy.model_validate({name: settings[name] for name in names})
+    drawn_with = {name: settings[name] for name in names}
     # The weights assume a mixture of these two conditions, so that answers under others
     # are left out.
     shared = {"models": likelihood.models, "problems": likelihood.problems}
-    shared |= {"limit": likelihood.limit or drawing.limit}
+    shared |= {"limit": likelihood.limit or settings["limit"]}
     shared |= {"conditions": list(SAMPLING_CONDITIONS)}
-    drawing = Accuracy.model_validate(drawing.model_dump() | shared)
+    drawing = Accuracy.model_validate(drawn_with | shared)
     _require_probabilities(drawing)
     wanted_of = partial(answers_wanted, drawing, filler, seed)
     stored = read_rows(answers, "completions")
@@ -245,9 +238,10 @@ def score_drawn(likelihood: Likelihood, answers: Path, folder: Path) -> pd.DataF
                 " longest: run its command again first",
                 file=sys.stderr,
             )
-    draws = found_rows(drawing, wanted_of, stored)
+    drawn = frame(found_rows(drawing, wanted_of, stored))
     likelihood = likelihood.model_copy(update={"format": drawing.format})
-    return score_draws(likelihood, drawing, filler, seed, draws, folder)
+    temperature = drawing.temperature
+    return score_draws(likelihood, filler, seed, temperature, drawn, folder)
 
 
 def _require_probabilities(drawing: Accuracy) -> None:

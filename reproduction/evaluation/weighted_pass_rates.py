@@ -36,6 +36,7 @@ from lib.errors import InputError
 from lib.statistics import importance_weighting
 from lib.statistics.importance_weighting import MIN_MIXED_PROBLEMS
 from lib.statistics.intervals import POINTS
+from reproduction.evaluation.rows import DRAW_SCORE_FIELDS
 from reproduction.profiles import SAMPLING_CONDITIONS
 
 # The smallest accepted effective sample size, as a share of the answers to mixed
@@ -50,17 +51,19 @@ MIN_EFFECTIVE_SHARE = 0.5
 DRAW_FIELDS = ["model", "problem_id", "drawn_under", "sample", "right", "finish_reason"]
 
 
-def scored_draws(answers: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
+def scored_draws(answers: pd.DataFrame, scores: Sequence[dict]) -> pd.DataFrame:
     """Join sampled answers with their log-likelihoods, one row per answer.
 
     answers: one row per completion, from `reproduction.evaluation.rows.frame`. scores:
-    one row per answer and condition; the column `answer` has the completion's key. The
-    result has DRAW_FIELDS and one column of log-likelihoods per condition, in nats, NaN
-    if the answer was not scored under it.
+    the rows of scores.jsonl, one per answer and condition; their field `answer` is the
+    completion's key. The result has DRAW_FIELDS and one column of log-likelihoods per
+    condition, in nats, NaN if the answer was not scored under it.
     """
     drawn = answers.rename(columns={"condition": "drawn_under"})
     drawn = drawn.set_index("key")[DRAW_FIELDS]
-    nats = scores.pivot(index="answer", columns="condition", values="nats")
+    nats = pd.DataFrame(scores, columns=DRAW_SCORE_FIELDS).pivot(
+        index="answer", columns="condition", values="nats"
+    )
     return drawn.join(nats).reset_index(drop=True)
 
 
