@@ -108,13 +108,10 @@ def solution_table(rows: Sequence[dict], likelihood: Likelihood) -> pd.DataFrame
     problems whose solution is longer than a section allows.
     """
     table = pd.DataFrame(rows, columns=SCORE_FIELDS)
-    is_long = table["target"].eq("solution")
-    is_long &= table["tokens"] > likelihood.max_solution_tokens
-    too_long = table.loc[is_long, ["model", "problem_id"]].drop_duplicates()
-    if too_long.empty:
-        return table
-    merged = table.merge(too_long, how="left", indicator=True)
-    return merged[merged["_merge"] == "left_only"][SCORE_FIELDS].reset_index(drop=True)
+    tokens = table["tokens"].where(table["target"] == "solution")
+    longest = tokens.groupby([table["model"], table["problem_id"]]).transform("max")
+    is_long = longest > likelihood.max_solution_tokens
+    return table[~is_long].reset_index(drop=True)
 
 
 PACKAGES = (  # whose versions run.json records
