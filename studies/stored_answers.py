@@ -33,6 +33,7 @@ from reproduction.evaluation.answer_tables import (
     accuracy_by_problem,
     answer_groups,
     by_limit,
+    level_of,
     mean_and_bounds,
     right_by_sample,
     summarise,
@@ -47,7 +48,6 @@ from studies.stored_contrasts import (
     attention_taken,
     change_of_nats,
     contrasts,
-    level_of,
     verdict_counts,
 )
 

@@ -9,10 +9,10 @@ import functools
 
 import pandas as pd
 
-from lib.statistics.intervals import POINTS, Interval, holm, smallest_level
+from lib.statistics.intervals import POINTS, holm
 from reproduction import paths
 from reproduction.claims.verdicts import VERDICTS, Verdict, read_verdicts
-from reproduction.evaluation.answer_tables import mean_and_bounds
+from reproduction.evaluation.answer_tables import level_of, mean_and_bounds
 from reproduction.measurement.measurement_run import measure
 from reproduction.profiles import load_profile
 
@@ -36,17 +36,6 @@ QUESTIONS = {
 LAYER_1 = ("mless", "hidden-from-layer-1")
 # The words of verdicts, from the least favourable to a claim to the most.
 FROM_WORST = ("contradicted", "undecided", "in part", "supported")
-
-
-def level_of(values: pd.Series) -> float:
-    """Return the p-value of a mean over problems: the smallest level at which its
-    interval excludes 0.
-    """
-
-    def excludes_zero(mean: Interval) -> bool:
-        return mean.low * mean.high > 0
-
-    return smallest_level(excludes_zero, values, values.index, "mean")
 
 
 @functools.cache

@@ -151,6 +151,19 @@ def mean_and_bounds(
     return dict(zip(names, (mean.estimate, mean.low, mean.high), strict=True))
 
 
+def level_of(by_problem: pd.Series, kind: str = "mean") -> float:
+    """Return the p-value of a mean over problems: the smallest level at which its
+    interval excludes 0.
+
+    kind: of the values, as in `lib.statistics.intervals`.
+    """
+
+    def excludes_zero(mean: Interval) -> bool:
+        return mean.low * mean.high > 0
+
+    return smallest_level(excludes_zero, by_problem, by_problem.index, kind)
+
+
 def summarise(answers: pd.DataFrame) -> pd.DataFrame:
     """Return the accuracy under each condition, and its effect compared with `none`.
 
@@ -212,14 +225,8 @@ def _paired(none: pd.DataFrame, treated: pd.DataFrame) -> dict[str, float]:
         return {}
     by_problem = POINTS * differences.mean(axis=1)
     changes = differences.to_numpy()
-
-    def excludes_zero(mean: Interval) -> bool:
-        return mean.low * mean.high > 0
-
     row = mean_and_bounds(EFFECT_INTERVAL, by_problem, "difference")
-    row["p_value"] = smallest_level(
-        excludes_zero, by_problem, by_problem.index, "difference"
-    )
+    row["p_value"] = level_of(by_problem, "difference")
     row["only_none"] = int((changes < 0).sum())
     row["only_this"] = int((changes > 0).sum())
     return row
