@@ -49,8 +49,8 @@ SHOWS_ACCURACY = "03_math500"
 SHOWS_VERDICTS = "06_claims"
 # Notebooks that show only an optional section of a profile.
 SHOWS_SECTION = {"07_does_it_help": "likelihood", "08_why": "ablations"}
-# Notebooks that show what is measured with the authors' prompt.
-SHOWS_AUTHORS_PROMPT = ("09_separators",)
+# The notebook that shows what is measured with the authors' prompt.
+SHOWS_AUTHORS_PROMPT = "09_separators"
 
 AnyPart = MeasuredPart | Part
 
@@ -65,12 +65,14 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
     """
     started = time.monotonic()
     notebooks = _with_something_to_show(notebooks, profile)
-    needs = [need for path in notebooks for need in NEEDS.get(path.stem, ())]
-    needs = list(dict.fromkeys(needs))
+    needs = {need for path in notebooks for need in NEEDS.get(path.stem, ())}
     print(summary(tasks_of(profile, needs, stored=not fresh)), flush=True)
     recorded = yaml.safe_dump(profile.model_dump(), sort_keys=False)
     write_atomically(profile.results / "profile.yaml", recorded.encode())
-    _run(notebooks, profile, _parts(profile, stored=not fresh))
+    parts: dict[str, AnyPart] = {
+        name: MeasuredPart(profile, name, stored=not fresh) for name in MEASURED_PARTS
+    }
+    _run(notebooks, profile, parts | parts_of_profile(profile))
     shown = {notebook.stem for notebook in notebooks}
     if SHOWS_ACCURACY in shown:
         print_accuracy(answers(profile))
@@ -92,9 +94,7 @@ def _with_something_to_show(notebooks: list[Path], profile: Profile) -> list[Pat
     }
     likelihood = profile.likelihood
     if likelihood is None or likelihood.format not in AUTHORS_FORMATS:
-        lacking |= dict.fromkeys(
-            SHOWS_AUTHORS_PROMPT, "likelihood with the format authors"
-        )
+        lacking[SHOWS_AUTHORS_PROMPT] = "likelihood with the format authors"
     others = [path for path in notebooks if path.stem not in lacking]
     if not others:
         stem = notebooks[0].stem
@@ -109,26 +109,13 @@ def _run(
     notebooks: Sequence[Path], profile: Profile, parts: Mapping[str, AnyPart]
 ) -> None:
     """Run notebooks one after another, each after computing the parts that it needs."""
-    complete: set[str] = set()
+    incomplete = dict(parts)
     for index, notebook in enumerate(notebooks, 1):
         print(f"[{index}/{len(notebooks)}] {notebook.stem}", flush=True)
         for need in NEEDS.get(notebook.stem, ()):
-            if need in parts and need not in complete:
-                parts[need].complete()
-                complete.add(need)
+            if need in incomplete:
+                incomplete.pop(need).complete()
         _execute(notebook, profile)
-
-
-def _parts(profile: Profile, stored: bool) -> dict[str, AnyPart]:
-    """Return all parts of a profile by name.
-
-    stored: whether measurements that the repository has are used; its answers and
-    scores are used in any case.
-    """
-    measured = {
-        name: MeasuredPart(profile, name, stored=stored) for name in MEASURED_PARTS
-    }
-    return measured | parts_of_profile(profile)
 
 
 def _set_environment() -> None:
