@@ -44,15 +44,6 @@ def log_weights(log_p_compared: np.ndarray, log_p: np.ndarray) -> np.ndarray:
     return log_p_compared - mixture[:, None]
 
 
-def mixed(right: np.ndarray, problem: np.ndarray) -> np.ndarray:
-    """Return (N,): whether an answer's problem has both right and wrong answers.
-
-    problem: (N,), counted from 0.
-    """
-    rate = np.bincount(problem, right) / np.maximum(np.bincount(problem), 1)
-    return ((rate > 0) & (rate < 1))[problem]
-
-
 def differences(
     right: np.ndarray,
     log_weight: np.ndarray,

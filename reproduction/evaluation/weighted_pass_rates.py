@@ -71,10 +71,9 @@ def is_mixed(answers: pd.DataFrame) -> pd.Series:
     """Return for each answer whether its model answered the problem both rightly and
     wrongly. Only these answers affect the weighted estimate.
     """
-    problem = answers.groupby(["model", "problem_id"]).ngroup().to_numpy()
-    right = answers["right"].to_numpy(dtype=float)
-    mixed = importance_weighting.mixed(right, problem)
-    return pd.Series(mixed, index=answers.index)
+    problem = [answers["model"], answers["problem_id"]]
+    rates = answers["right"].astype(float).groupby(problem).transform("mean")
+    return rates.between(0, 1, inclusive="neither")
 
 
 def checked_weighted_differences(
