@@ -13,7 +13,7 @@ from lib.prompts.problems import (
     solved_problems,
 )
 from reproduction.profiles.profile import Profile
-from reproduction.profiles.sections import Accuracy, Attention, Panel
+from reproduction.profiles.sections import Accuracy, Attention, Likelihood
 
 
 def check(profile: Profile) -> None:
@@ -30,8 +30,7 @@ def check(profile: Profile) -> None:
             check_accuracy(section, profile.filler)
         else:
             _require_layers(section.conditions, section.models)
-    for section in (profile.likelihood, profile.ablations):
-        if section:
+        if isinstance(section, Likelihood):
             # Raises InputError for a problem without a reference solution.
             solved_problems(section.problems, section.limit, profile.seed)
 
@@ -42,21 +41,21 @@ def _check_attention(attention: Attention) -> None:
     """
     shown_problem(attention.problems, attention.example)
     for spec in attention.models:
-        deepest = Panel(model=spec, layer=attention.layers, head=1)
-        _check_panel("attention.layers", deepest, source_with_config(spec))
+        _require_head("attention.layers", spec, attention.layers, 1)
     for figure, row in attention.panels.items():
         for panel in row:
-            _check_panel(figure, panel, source_with_config(panel.model))
+            _require_head(figure, panel.model, panel.layer, panel.head)
 
 
-def _check_panel(figure: str, panel: Panel, known: Source) -> None:
-    """Raise InputError if the model lacks a panel's layer or head."""
-    limits = ("layers", panel.layer, known.layers), ("heads", panel.head, known.heads)
-    for name, number, last in limits:
+def _require_head(field: str, spec: str, layer: int, head: int) -> None:
+    """Raise InputError if a model lacks the layer or the head that a field names."""
+    known = source_with_config(spec)
+    for name, number, last in (
+        ("layers", layer, known.layers),
+        ("heads", head, known.heads),
+    ):
         if last and number > last:
-            raise InputError(
-                f"{figure}: {known.spec} has {name} 1 to {last}, not {number}"
-            )
+            raise InputError(f"{field}: {spec} has {name} 1 to {last}, not {number}")
 
 
 def check_accuracy(accuracy: Accuracy, filler: Filler) -> None:
