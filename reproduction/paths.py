@@ -23,8 +23,7 @@ def notebooks(only: Sequence[str] = ()) -> list[Path]:
     """
     files = sorted(NOTEBOOKS.glob("0[1-9]_*.ipynb"))
     by_number = {path.stem[:2]: path for path in files}
-    numbers = {name.zfill(2): name for name in only}
-    for number, name in numbers.items():
-        if number not in by_number:
+    for name in only:
+        if name.zfill(2) not in by_number:
             raise unknown("notebook", name, [path.stem for path in files])
-    return sorted(by_number[number] for number in numbers) or files
+    return sorted({by_number[name.zfill(2)] for name in only}) or files
