@@ -121,7 +121,6 @@ def depth_table(ablations: pd.DataFrame) -> pd.DataFrame:
     The column "visible to" says which layers can: layers 1 to k, or those after k (all
     layers if k is 0).
     """
-    contrasts = {}
     visible_to = {}
     for name in ablations.condition.unique():
         condition = parse_condition(name)
@@ -130,12 +129,11 @@ def depth_table(ablations: pd.DataFrame) -> pd.DataFrame:
             continue
         if condition.length or condition.position or condition.arm:
             continue
-        contrasts[name] = (name, "gap")
         if view.last is None:
             visible_to[name] = (OTHER_LAYERS, view.first - 1)
         else:
             visible_to[name] = (FIRST_LAYERS, view.last)
-    table = contrast_table(ablations, contrasts)
+    table = contrast_table(ablations, {name: (name, "gap") for name in visible_to})
     table["visible to"] = [visible_to[name][0] for name in table.contrast]
     table["k"] = [visible_to[name][1] for name in table.contrast]
     models = list(dict.fromkeys(table.model))
