@@ -71,8 +71,9 @@ def shown_columns(table: pd.DataFrame) -> list[str]:
     """Return the columns of `summarise` that a command prints, without rates that are 0
     in every row.
     """
-    always = set(SHOWN_COLUMNS) - set(RATE_COLUMNS)
-    return [name for name in SHOWN_COLUMNS if name in always or table[name].any()]
+    return [
+        name for name in SHOWN_COLUMNS if name not in RATE_COLUMNS or table[name].any()
+    ]
 
 
 def warning_of(table: pd.DataFrame) -> str:
@@ -111,9 +112,7 @@ def right_by_sample(group: pd.DataFrame, by: str = "right") -> pd.DataFrame:
     group: the answers of one model and condition. by: the column that says whether an
     answer is right.
     """
-    # Two models with the same name may have answered the same problems.
-    first = group.drop_duplicates(["problem_id", "sample"])
-    table = first.pivot(index="problem_id", columns="sample", values=by)
+    table = group.pivot(index="problem_id", columns="sample", values=by)
     in_order = table.loc[group["problem_id"].unique()]
     return in_order.astype(float)
 
@@ -392,7 +391,7 @@ def paired_differences(answers: pd.DataFrame) -> pd.DataFrame:
                     continue
                 fields = {"measure": name, "n": len(known)}
                 fields |= mean_and_bounds(EFFECT_INTERVAL, known, "difference")
-                rows.append({key: row[key] for key in GROUP_COLUMNS} | fields)
+                rows.append(row | fields)
     return pd.DataFrame(rows, columns=DIFFERENCE_COLUMNS)
 
 
