@@ -24,8 +24,8 @@ from lib.errors import InputError
 from lib.files.row_store import read_settings
 from lib.models.loading import Loaded
 from lib.models.sources import resolve
-from lib.prompts.building import Prompt, prompt_of
-from lib.prompts.conditions import Condition, Filler, is_chat
+from lib.prompts.building import prompt_of
+from lib.prompts.conditions import Filler, is_chat
 from lib.prompts.insertions import require_no_special_token
 from lib.prompts.problems import Problem, load_problems, solved_problems
 from reproduction.evaluation.rows import frame, recorded_settings, solution_table
@@ -105,24 +105,18 @@ def texts_to_score(
 
     problems: with their texts, by id; scores of other problems are left out.
     """
-    # Texts to the same problem under the same condition have one prompt.
-    prompts: dict[tuple[str, Condition], Prompt] = {}
     texts = {}
     name = f"{loaded.name}, prompts"
     scorable = {key: one for key, one in scores.items() if one.problem.id in problems}
     with progress.bar(name, len(scorable), least=PROMPTS_WITH_A_BAR) as bar:
         for key, one in scorable.items():
             problem, condition = problems[one.problem.id], one.condition
-            asked = problem.id, condition
-            if asked not in prompts:
-                prompts[asked] = prompt_of(
-                    loaded.tokenizer, problem, condition, format, filler
-                )
+            prompt = prompt_of(loaded.tokenizer, problem, condition, format, filler)
             lead, scored = _lead_and_text(loaded, format, problem, one)
             texts[key] = TextToScore(
                 problem=problem,
                 condition=condition,
-                prompt=prompts[asked],
+                prompt=prompt,
                 target=one.target,
                 lead=lead,
                 text=scored,
@@ -144,22 +138,15 @@ def _lead_and_text(
     solution = _ids(loaded, problem.solution)
     # A chat template ends the question itself.
     lead = [] if is_chat(format) else _tokens(loaded, "\n")
-    lead += _thought(loaded, wanted.condition, solution)
+    # Instead of reasoning, a condition may insert the solution, or as many dots.
+    if wanted.condition.thought == "solution":
+        lead += solution
+    elif wanted.condition.thought == "dots":
+        lead += _ids(loaded, ".") * len(solution)
     if wanted.target == "solution":
         return lead, solution
     lead += _ids(loaded, BEFORE_ANSWER)
     return lead, _ids(loaded, problem.answer + "}")
-
-
-def _thought(loaded: Loaded, condition: Condition, solution: list[int]) -> list[int]:
-    """Return the tokens that a condition inserts between the question and the scored
-    text, instead of reasoning: none, the solution, or as many dots.
-    """
-    if condition.thought == "solution":
-        return solution
-    if condition.thought == "dots":
-        return _ids(loaded, ".") * len(solution)
-    return []
 
 
 def _ids(loaded: Loaded, text: str) -> list[int]:
