@@ -99,15 +99,6 @@ def evaluate(
     return frame(stored_among(wanted, stored))
 
 
-def generation_device(accuracy: Accuracy) -> str:
-    """Return the kind of device that generates the answers: "cpu" or "cuda" if the
-    settings of the workers decide it, and otherwise "auto", as on this machine.
-    """
-    if accuracy.workers and accuracy.gpus_per_worker is not None:
-        return "cuda" if accuracy.gpus_per_worker else "cpu"
-    return "auto"
-
-
 class MissingAnswer(NamedTuple):
     """An answer to generate: a sample under a condition, with its prompt."""
 
@@ -132,7 +123,11 @@ class _AnswerRun:
     def __init__(self, accuracy: Accuracy, filler: Filler) -> None:
         self.accuracy = accuracy
         self.filler = filler
-        self.device = generation_device(accuracy)
+        # The kind of device that generates the answers: as on this machine, unless the
+        # settings of the workers decide it.
+        self.device = "auto"
+        if accuracy.workers and accuracy.gpus_per_worker is not None:
+            self.device = "cuda" if accuracy.gpus_per_worker else "cpu"
         self.sampling = Sampling(
             accuracy.max_new_tokens,
             accuracy.temperature,
