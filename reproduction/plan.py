@@ -4,14 +4,18 @@ model, and how many of them are stored.
     print(as_text(tasks_of(load_profile("laptop"))))
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 import pandas as pd
 
 from lib.models.sources import resolve
 from lib.prompts.problems import load_problems
-from reproduction.evaluation.profile_parts import Part, parts_of_profile
+from reproduction.evaluation.profile_parts import (
+    DrawScoresPart,
+    Part,
+    parts_of_profile,
+)
 from reproduction.evaluation.weighted_pass_rates import is_mixed
 from reproduction.measurement.dataset import MEASURED_PARTS, PlannedStep
 from reproduction.measurement.measurement_run import MeasuredPart
@@ -50,10 +54,9 @@ def tasks_of(
     names: of the parts that it computes; empty: all. stored: False to measure again
     what the repository has.
     """
-    parts = parts_of_profile(profile)
     tasks = [*_measured(profile, stored)]
-    for part in parts.values():
-        tasks += _of_part(part, parts)
+    for part in parts_of_profile(profile).values():
+        tasks += _of_part(part)
     return [task for task in tasks if not names or task.part in names]
 
 
@@ -87,11 +90,8 @@ def _prompts_of(
     return prompts
 
 
-def _of_part(part: Part, parts: Mapping[str, Part]) -> Iterator[Task]:
-    """Yield the computations of a part of the answers or scores for each model.
-
-    parts: all parts of the profile, of which `draws` decides which answers need scores.
-    """
+def _of_part(part: Part) -> Iterator[Task]:
+    """Yield the computations of a part of the answers or scores for each model."""
     section, rows = part.section, part.rows()
     for spec in section.models:
         name = resolve(spec).name
@@ -101,10 +101,10 @@ def _of_part(part: Part, parts: Mapping[str, Part]) -> Iterator[Task]:
             continue
         problems = _problems_of(part)
         texts = len(problems) * getattr(section, "samples", 1)
-        if part.name == "draw_scores":
+        if isinstance(part, DrawScoresPart):
             texts *= len(SAMPLING_CONDITIONS)
             # Which answers need a score is known only after sampling.
-            drawn = parts["draws"].stored()
+            drawn = part.draws.stored()
             texts -= int((~is_mixed(drawn[drawn["model"] == name])).sum())
         conditions = [*section.conditions, *getattr(section, "at_once", ())]
         stored = sum(row["problem_id"] in problems for row in of_model)
