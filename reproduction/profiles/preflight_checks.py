@@ -5,7 +5,7 @@ from itertools import product
 from math import inf
 
 from lib.errors import InputError
-from lib.models.sources import Source, require_available, source_with_config
+from lib.models.sources import require_available, source_with_config
 from lib.prompts.conditions import Condition, Filler
 from lib.prompts.problems import (
     load_problems,
@@ -64,9 +64,21 @@ def check_accuracy(accuracy: Accuracy, filler: Filler) -> None:
     """
     load_problems(accuracy.problems, levels=accuracy.levels)
     _require_layers(accuracy.conditions, accuracy.models)
-    for known in [source_with_config(spec) for spec in accuracy.models]:
-        for condition in accuracy.conditions:
-            _check_condition(condition, known, accuracy, filler)
+    for spec, condition in product(accuracy.models, accuracy.conditions):
+        known = source_with_config(spec)
+        context = known.context or inf
+        inserts = condition.inserted != "none"
+        length = condition.filler(filler).length if inserts else 0
+        if max(length, accuracy.max_new_tokens) >= context:
+            tokens = f"{length} inserted and {accuracy.max_new_tokens} new tokens"
+            raise InputError(
+                f"{condition}: {known.name} has room for {context} tokens, not for"
+                f" {tokens}"
+            )
+        if condition.arm and accuracy.engine == "vllm":
+            raise InputError(
+                f"{condition}: engine vllm does not run ARM: use transformers"
+            )
 
 
 def _require_layers(conditions: Sequence[Condition], specs: Sequence[str]) -> None:
@@ -75,21 +87,3 @@ def _require_layers(conditions: Sequence[Condition], specs: Sequence[str]) -> No
         last = source_with_config(spec).layers
         if last and condition.deepest > last:
             raise InputError(f"{condition}: the model has layers 1 to {last}")
-
-
-def _check_condition(
-    condition: Condition, known: Source, accuracy: Accuracy, filler: Filler
-) -> None:
-    """Raise InputError if a model's context is too short for a condition, or if the
-    engine does not run it.
-    """
-    context = known.context or inf
-    inserts = condition.inserted != "none"
-    length = condition.filler(filler).length if inserts else 0
-    if max(length, accuracy.max_new_tokens) >= context:
-        tokens = f"{length} inserted and {accuracy.max_new_tokens} new tokens"
-        raise InputError(
-            f"{condition}: {known.name} has room for {context} tokens, not for {tokens}"
-        )
-    if condition.arm and accuracy.engine == "vllm":
-        raise InputError(f"{condition}: engine vllm does not run ARM: use transformers")
