@@ -36,7 +36,6 @@ try:
         profile_with_overrides,
     )
     from reproduction.profiles.command_options import (
-        Command,
         EvaluateOptions,
         GradeOptions,
         LikelihoodOptions,
@@ -158,13 +157,7 @@ def grade(options: GradeOptions) -> None:
     print(f"{percent} % correct, {counts}", file=sys.stderr)
 
 
-COMMANDS: tuple[Command, ...] = (
-    plan,
-    reproduce,
-    evaluate,
-    likelihood,
-    grade,
-)
+COMMANDS = (plan, reproduce, evaluate, likelihood, grade)
 
 
 def parser() -> Parser:

@@ -122,9 +122,8 @@ def _set_environment() -> None:
     """Make kernels use this environment and import this copy of the package, even if
     another checkout is installed.
     """
-    inherited = os.environ.get("PYTHONPATH")
-    folders = [str(paths.ROOT), inherited] if inherited else [str(paths.ROOT)]
-    os.environ["PYTHONPATH"] = os.pathsep.join(folders)
+    folders = [str(paths.ROOT), os.environ.get("PYTHONPATH")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, folders))
     os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"
 
 

@@ -7,7 +7,6 @@ pair of conditions): the mean difference over the problems scored under both, wi
 95 % interval (low, high) and their number n.
 """
 
-import operator
 from collections.abc import Mapping
 
 import pandas as pd
@@ -90,10 +89,10 @@ def contrast_table(
         for model, table in by_model.items():
             if not {*treatment, *reference} <= {*table}:
                 continue
-            sums = (
-                table[side].sum(axis=1, skipna=False) for side in (treatment, reference)
-            )
-            differences = operator.sub(*sums).dropna()
+            treated = table[treatment].sum(axis=1, skipna=False)
+            differences = (
+                treated - table[reference].sum(axis=1, skipna=False)
+            ).dropna()
             if differences.empty:
                 continue
             row = {"model": model, "contrast": label, "n": len(differences)}

@@ -180,8 +180,8 @@ def balanced_draws(draws: pd.DataFrame) -> pd.DataFrame:
     halves = sizes.unstack(fill_value=0).reindex(
         columns=SAMPLING_CONDITIONS, fill_value=0
     )
-    is_even = halves.min(axis=1) == halves.max(axis=1)
-    has_enough = is_even & (halves.min(axis=1) >= 2)
+    fewest = halves.min(axis=1)
+    has_enough = (fewest == halves.max(axis=1)) & (fewest >= 2)
     return draws[draws["problem_id"].map(has_enough)]
 
 

@@ -28,7 +28,6 @@ from reproduction.profiles.sections import (
     Likelihood,
     Panel,
     PassRates,
-    Variation,
 )
 
 __all__ = [
@@ -42,7 +41,6 @@ __all__ = [
     "Panel",
     "PassRates",
     "Profile",
-    "Variation",
     "check",
     "check_accuracy",
     "load_profile",
