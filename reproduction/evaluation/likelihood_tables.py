@@ -90,9 +90,8 @@ def contrast_table(
             if not {*treatment, *reference} <= {*table}:
                 continue
             treated = table[treatment].sum(axis=1, skipna=False)
-            differences = (
-                treated - table[reference].sum(axis=1, skipna=False)
-            ).dropna()
+            untreated = table[reference].sum(axis=1, skipna=False)
+            differences = (treated - untreated).dropna()
             if differences.empty:
                 continue
             row = {"model": model, "contrast": label, "n": len(differences)}
