@@ -6,6 +6,7 @@ which also defines the terms *half* and *mixed*.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -78,20 +79,21 @@ def pass_rate_table(
         if balanced.empty:
             continue
         mixed = balanced[is_mixed(balanced)]
-        diagnostics = _diagnostics(balanced)
+        diagnostics = _diagnostics(balanced, mixed)
         for treatment, reference in pairs:
             log_weights = log_weights_of_pair(mixed, treatment, reference)
             if log_weights.notna().all(axis=None):
                 row = {"model": model, "treatment": treatment, "reference": reference}
                 estimates = _estimates(balanced, log_weights, treatment, reference)
+                if diagnostics["mixed_problems"] < MIN_MIXED_PROBLEMS:
+                    estimates |= dict.fromkeys(POINTS_INTERVAL[1:], np.nan)
                 rows.append(row | diagnostics | estimates)
     return pd.DataFrame(rows, columns=PASS_RATE_COLUMNS)
 
 
-def _diagnostics(draws: pd.DataFrame) -> dict[str, object]:
+def _diagnostics(draws: pd.DataFrame, mixed: pd.DataFrame) -> dict[str, Any]:
     """Return the columns of `pass_rate_table` that are the same for every pair."""
-    mixed = draws[is_mixed(draws)]
-    row: dict[str, object] = {"n": draws["problem_id"].nunique()}
+    row: dict[str, Any] = {"n": draws["problem_id"].nunique()}
     row["mixed_problems"] = mixed["problem_id"].nunique()
     row["mixed_answers"] = len(mixed)
     row |= zip(SLOPE_INTERVAL, slope_of_draws(draws), strict=True)
@@ -113,9 +115,6 @@ def _estimates(
     if not is_too_uneven(log_weights):
         points = weighted_differences(draws, treatment, reference)
         row |= mean_and_bounds(POINTS_INTERVAL, points, "mean")
-        mixed = draws[is_mixed(draws)]
-        if mixed["problem_id"].nunique() < MIN_MIXED_PROBLEMS:
-            row |= dict.fromkeys(POINTS_INTERVAL[1:], np.nan)
     if (treatment, reference) == SAMPLED_PAIR:
         row |= mean_and_bounds(OBSERVED_INTERVAL, observed_differences(draws), "mean")
     return row
