@@ -318,7 +318,7 @@ def say_if_none_is_found(
     """Print a line if a folder has rows, and none of them is wanted: rows of other
     settings, or of an earlier version, stay beside the new ones.
     """
-    if rows and not any(one.by_key.keys() & rows.keys() for one in wanted):
+    if rows and not stored_among(wanted, rows):
         print(
             f"{folder}: none of its {len(rows)} rows has these settings, or this"
             " version's keys: they stay, and new ones are computed beside them",

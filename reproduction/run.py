@@ -28,10 +28,15 @@ from reproduction.profiles import VARIATIONS, Profile, profile_names
 
 # The parts from which claims are judged.
 EVIDENCE = (
-    *("attention", "controls", "activations"),
-    *("main", *VARIATIONS),
-    *("likelihood", "ablations"),
-    *("draws", "draw_scores"),
+    "attention",
+    "controls",
+    "activations",
+    "main",
+    *VARIATIONS,
+    "likelihood",
+    "ablations",
+    "draws",
+    "draw_scores",
 )
 # The parts of a profile that have to be computed before a notebook starts.
 NEEDS = {

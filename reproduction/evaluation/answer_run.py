@@ -114,7 +114,7 @@ class MissingAnswers(NamedTuple):
 
     loaded: Loaded  # without weights
     answers: dict[str, MissingAnswer]  # by key
-    done: int  # number of the wanted answers that are stored
+    total: int  # number of the wanted answers, with the stored ones
 
 
 class _AnswerRun:
@@ -163,7 +163,7 @@ class _AnswerRun:
         engine_class(self.accuracy.engine)
         following = positions_after(loaded.tokenizer, self.sampling)
         _require_prompts_fit(loaded, answers, following)
-        return MissingAnswers(loaded, answers, done=len(of_shard) - len(missing))
+        return MissingAnswers(loaded, answers, len(of_shard))
 
     def generate(self, store: Store, missing: Sequence[MissingAnswers]) -> None:
         """Generate and grade missing answers, and store each when it is graded.
@@ -171,12 +171,11 @@ class _AnswerRun:
         Raises PartlyDone if some prompts failed.
         """
         failed = 0
-        for loaded, answers, done in missing:
+        for loaded, answers, total in missing:
             # Another run may have stored some of them before this one opened the file.
             left = store.missing(answers)
             if left:
-                stored = done + len(answers) - len(left)
-                self._generate_of_model(store, loaded, left, stored)
+                self._generate_of_model(store, loaded, left, total)
             failed += sum(key not in store.rows for key in left)
         if failed:
             raise PartlyDone(
@@ -188,12 +187,13 @@ class _AnswerRun:
         store: Store,
         loaded: Loaded,
         missing: Mapping[str, MissingAnswer],
-        stored: int,
+        total: int,
     ) -> None:
         """Generate the missing answers of a model; grade and store each in a thread
         while the next ones are generated.
 
-        stored: the number of answers that were stored before, for the progress bar.
+        total: the number of answers with those that were stored before, for the
+        progress bar.
         Answers that were generated are stored even if the run is interrupted. Raises
         InputError before the first answer for a request that the engine refuses.
         """
@@ -201,7 +201,7 @@ class _AnswerRun:
             Request(key, answer.prompt.input_ids.tolist(), seed_of(key), answer.arm)
             for key, answer in missing.items()
         ]
-        total = stored + len(missing)
+        stored = total - len(missing)
         with (
             progress.bar(loaded.name, total, "completion", stored) as bar,
             self._engine(loaded, requests) as engine,
