@@ -31,7 +31,7 @@ from lib.prompts.conditions import (
     without_chat,
 )
 from lib.prompts.problems import Listed, listed_problems, sampling_order
-from reproduction.profiles import Accuracy, Likelihood
+from reproduction.profiles import Accuracy, Likelihood, PassRates
 from reproduction.profiles.sections import Section
 
 # With `elicit`, this text is appended to an answer without a box, and the model
@@ -195,7 +195,7 @@ def scores_wanted(
 
 
 def draw_scores_wanted(
-    scoring: Likelihood,
+    scoring: Likelihood | PassRates,
     filler: Filler,
     seed: int,
     temperature: float,

@@ -239,7 +239,7 @@ def keys_of(section, wanted_of):
 def identity_of_draws(profile, rates):
     # The key of a score depends on its condition, so the conditions are enough.
     drawn = identity_of_answers(profile, rates.drawing_settings)
-    return drawn, [str(condition) for condition in rates.scoring_settings.conditions]
+    return drawn, [str(condition) for condition in rates.conditions]
 
 
 def numbers(profile, section, results):

@@ -141,12 +141,8 @@ class DrawScoresPart(Part):
     def _wanted_of(self) -> WantedOf:
         drawn = self.draws.stored()
         mixed = drawn[is_mixed(drawn)].to_dict("records")
-        _, filler, seed = self._settings
-        rates = self.section
-        scoring = rates.scoring_settings
-        return partial(
-            draw_scores_wanted, scoring, filler, seed, rates.temperature, mixed
-        )
+        temperature = self.section.temperature
+        return partial(draw_scores_wanted, *self._settings, temperature, mixed)
 
     def _table(self, rows: Sequence[dict]) -> pd.DataFrame:
         return scored_draws(self.draws.stored(), rows)
@@ -154,12 +150,9 @@ class DrawScoresPart(Part):
     def _complete(self) -> pd.DataFrame:
         from reproduction.evaluation.scored_texts import score_draws
 
-        rates, filler, seed = self._settings
         return score_draws(
-            rates.scoring_settings,
-            filler,
-            seed,
-            rates.temperature,
+            *self._settings,
+            self.section.temperature,
             self.draws.complete(),
             self.folder,
             self.other_files,

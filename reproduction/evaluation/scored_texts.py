@@ -31,7 +31,7 @@ from lib.prompts.problems import Problem, load_problems, solved_problems
 from reproduction.evaluation.rows import frame, recorded_settings, solution_table
 from reproduction.evaluation.score_run import ScoreRun, TextToScore
 from reproduction.evaluation.weighted_pass_rates import is_mixed, scored_draws
-from reproduction.profiles import SAMPLING_CONDITIONS, Accuracy, Likelihood
+from reproduction.profiles import SAMPLING_CONDITIONS, Accuracy, Likelihood, PassRates
 from reproduction.row_keys import (
     BEFORE_ANSWER,
     WantedScore,
@@ -162,7 +162,7 @@ def _tokens(loaded: Loaded, text: str) -> list[int]:
 
 
 def score_draws(
-    scoring: Likelihood,
+    scoring: Likelihood | PassRates,
     filler: Filler,
     seed: int,
     temperature: float,

@@ -374,9 +374,3 @@ class PassRates(Section):
         return Accuracy.model_validate(
             shared | {"conditions": list(SAMPLING_CONDITIONS)}
         )
-
-    @property
-    def scoring_settings(self) -> Likelihood:
-        """The settings under which the drawn answers are scored."""
-        shared = self.model_dump(include=set(Section.model_fields) | {"conditions"})
-        return Likelihood.model_validate(shared)
