@@ -365,7 +365,12 @@ def pass_at_k_table(answers: pd.DataFrame) -> pd.DataFrame:
     for row, _, values in rows_of_groups(answers):
         if row["samples"] < 2:
             continue
-        rows.append(row | _means(_measures_by_problem(values)))
+        measures = _measures_by_problem(values)
+        # Without measures for which no problem has enough samples.
+        for name, share in measures.dropna(axis=1, how="all").items():
+            names = [str(name), f"{name} low", f"{name} high"]
+            row |= mean_and_bounds(names, share.dropna())
+        rows.append(row)
     return pd.DataFrame(rows)
 
 
@@ -415,14 +420,3 @@ def pass_at_k(correct: ArrayLike, k: int) -> np.ndarray:
     wrong = (correct == 0).sum(1)
     choices = np.where(samples < k, np.nan, special.comb(samples, k))
     return 1 - special.comb(wrong, k) / choices
-
-
-def _means(shares: pd.DataFrame) -> dict[str, float]:
-    """Return the mean of each column, with the bounds of its interval, over the
-    problems that have enough samples for it; without columns that no problem has.
-    """
-    means = {}
-    for name, share in shares.dropna(axis=1, how="all").items():
-        names = [str(name), f"{name} low", f"{name} high"]
-        means |= mean_and_bounds(names, share.dropna())
-    return means
