@@ -61,11 +61,6 @@ class TextToScore(TextAfterPrompt):
     # the key of the sampled completion.
     draw: dict = field(default_factory=dict)
 
-    @property
-    def temperature(self) -> float:
-        """The temperature at which a draw was sampled; 1 for other texts."""
-        return self.draw.get("temperature", 1.0)
-
 
 class ScoreRun:
     """A run that scores what a folder lacks of the scores that a section wants.
@@ -172,7 +167,9 @@ def score_rows(loaded: Loaded, texts: Mapping[str, TextToScore]) -> Iterator[dic
         def score(indices: list[int], keys: list[str] = keys) -> list[float]:
             batch = [texts[keys[index]] for index in indices]
             first = batch[0]
-            return log_likelihoods(loaded, batch, first.condition, first.temperature)
+            # That at which a draw was sampled; 1 for other texts.
+            temperature = first.draw.get("temperature", 1.0)
+            return log_likelihoods(loaded, batch, first.condition, temperature)
 
         for indices, values in in_batches(lengths, score, tokens=sizes.tokens):
             for index, nats in zip(indices, values, strict=True):
