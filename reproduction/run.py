@@ -7,7 +7,6 @@ bars. At the end, the run prints the accuracy and the verdicts on the claims.
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import papermill
@@ -57,8 +56,6 @@ SHOWS_SECTION = {"07_does_it_help": "likelihood", "08_why": "ablations"}
 # The notebook that shows what is measured with the authors' prompt.
 SHOWS_AUTHORS_PROMPT = "09_separators"
 
-AnyPart = MeasuredPart | Part
-
 
 def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
     """Run these notebooks under `profile`, store their executed copies and figures, and
@@ -74,10 +71,17 @@ def reproduce(profile: Profile, notebooks: list[Path], fresh: bool) -> None:
     print(summary(tasks_of(profile, needs, stored=not fresh)), flush=True)
     recorded = yaml.safe_dump(profile.model_dump(), sort_keys=False)
     write_atomically(profile.results / "profile.yaml", recorded.encode())
-    parts: dict[str, AnyPart] = {
+    # Each part is computed before the first notebook that needs it.
+    incomplete: dict[str, MeasuredPart | Part] = {
         name: MeasuredPart(profile, name, stored=not fresh) for name in MEASURED_PARTS
     }
-    _run(notebooks, profile, parts | parts_of_profile(profile))
+    incomplete |= parts_of_profile(profile)
+    for index, notebook in enumerate(notebooks, 1):
+        print(f"[{index}/{len(notebooks)}] {notebook.stem}", flush=True)
+        for need in NEEDS.get(notebook.stem, ()):
+            if need in incomplete:
+                incomplete.pop(need).complete()
+        _execute(notebook, profile)
     shown = {notebook.stem for notebook in notebooks}
     if SHOWS_ACCURACY in shown:
         print_accuracy(answers(profile))
@@ -108,19 +112,6 @@ def _with_something_to_show(notebooks: list[Path], profile: Profile) -> list[Pat
             f" {stem[:2]} shows"
         )
     return others
-
-
-def _run(
-    notebooks: Sequence[Path], profile: Profile, parts: Mapping[str, AnyPart]
-) -> None:
-    """Run notebooks one after another, each after computing the parts that it needs."""
-    incomplete = dict(parts)
-    for index, notebook in enumerate(notebooks, 1):
-        print(f"[{index}/{len(notebooks)}] {notebook.stem}", flush=True)
-        for need in NEEDS.get(notebook.stem, ()):
-            if need in incomplete:
-                incomplete.pop(need).complete()
-        _execute(notebook, profile)
 
 
 def _set_environment() -> None:
