@@ -30,6 +30,7 @@ from lib.statistics.intervals import (
 from lib.statistics.proportions import mcnemar_exact
 from reproduction import evaluation
 from reproduction.evaluation.answer_tables import (
+    EFFECT_INTERVAL,
     accuracy_by_problem,
     answer_groups,
     by_limit,
@@ -51,7 +52,6 @@ from studies.stored_contrasts import (
     verdict_counts,
 )
 
-EFFECT = ["effect", "effect_low", "effect_high"]
 Z_ALPHA = NormalDist().inv_cdf(0.975)  # two-sided test at 5 %
 Z_POWER = NormalDist().inv_cdf(0.8)  # power of 80 %
 # The model whose answers were looked at while their number grew, and the number of
@@ -114,15 +114,8 @@ def sampled_limits(sampled: pd.DataFrame) -> pd.DataFrame:
     and its change by slashes, by counting right answers. The last limit is that of the
     answers.
     """
-    rows = []
-    for model, of_model in by_model(sampled):
-        for limit in SAMPLED_LIMITS:
-            cut = with_token_limit(of_model, limit)
-            change = change_by_slashes(cut)
-            row = {"model": model, "limit": limit, "n": len(change)}
-            row["none"] = accuracy_by_problem(cut[cut["condition"] == "none"]).mean()
-            rows.append(row | mean_and_bounds(EFFECT, change, "mean"))
-    return pd.DataFrame(rows)
+    table = by_limit(sampled, SAMPLED_LIMITS)
+    return table[["model", "limit", "n", "none", *EFFECT_INTERVAL]]
 
 
 def same_limits(greedy: pd.DataFrame, sampled: pd.DataFrame) -> pd.DataFrame:
@@ -134,22 +127,21 @@ def same_limits(greedy: pd.DataFrame, sampled: pd.DataFrame) -> pd.DataFrame:
     """
     tables = []
     for model, of_model in by_model(greedy):
-        drawn = sampled[sampled["model"] == model]
+        is_same = sampled["problem_id"].isin(of_model["problem_id"])
+        drawn = sampled[is_same & (sampled["model"] == model)]
         changes = _greedy_less_sampled(of_model, drawn)
         p_values = p_of_limits(changes)
         rows = []
         for (limit, change), p in zip(changes.items(), p_values, strict=True):
             row = {"model": model, "limit": limit, "n": len(change)}
-            row |= mean_and_bounds(CHANGE, change, "mean") | {"p_value": p}
-            kinds = with_token_limit(of_model, limit), with_token_limit(drawn, limit)
-            for name, condition in (("without", "none"), ("with_slashes", "mless")):
-                one, other = (
-                    accuracy_by_problem(kind[kind["condition"] == condition])
-                    for kind in kinds
-                )
-                row[name] = (one - other).dropna().mean()
-            rows.append(row)
-        tables.append(pd.DataFrame(rows).assign(p_holm=holm(p_values)))
+            rows.append(row | mean_and_bounds(CHANGE, change, "mean") | {"p_value": p})
+        one, other = by_limit(of_model, LIMITS), by_limit(drawn, LIMITS)
+        table = pd.DataFrame(rows).assign(
+            without=one["none"] - other["none"],
+            with_slashes=one["mless"] - other["mless"],
+            p_holm=holm(p_values),
+        )
+        tables.append(table)
     return pd.concat(tables)
 
 
