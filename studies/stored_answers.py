@@ -313,21 +313,14 @@ def pooled(direct: pd.DataFrame) -> pd.DataFrame:
     over problems and takes the models as fixed. `p_holm` is corrected for the rows;
     gained and lost are numbers of answers.
     """
-    by_group = {
-        name: accuracy_by_problem(group)
-        for name, group in answer_groups(direct).items()
-    }
+    labels = ["condition", "model"]
+    right = direct.pivot(index="problem_id", columns=labels, values="right")
+    points = POINTS * right.astype(float)
     rows = []
     for condition in direct["condition"].unique():
         if condition == "none":
             continue
-        changes = pd.DataFrame(
-            {
-                model: right - by_group[model, "none"]
-                for (model, name), right in by_group.items()
-                if name == condition
-            }
-        )
+        changes = points[condition] - points["none"]  # a column per model
         change = changes.mean(axis=1).dropna()
         row = {"condition": condition, "models": changes.shape[1], "n": len(change)}
         row |= mean_and_bounds(["effect", "low", "high"], change, "mean")
