@@ -18,8 +18,8 @@ import pandas as pd
 import scipy
 
 from lib.grading.authors_grader import is_correct_by_authors
-from lib.prompts.conditions import AUTHORS_INSTRUCTION, INSTRUCTION, parse_condition
-from lib.prompts.problems import Problem, sampling_order
+from lib.prompts.conditions import AUTHORS_INSTRUCTION, INSTRUCTION
+from lib.prompts.problems import listed_problems, sampling_order
 from lib.statistics.importance_weighting import log_weights
 from lib.statistics.intervals import (
     POINTS,
@@ -581,16 +581,12 @@ def blocks(drawn: pd.DataFrame, order: list[str]) -> pd.DataFrame:
     return pd.concat(parts, names=["problems"]).reset_index("problems")
 
 
-def in_order(sampled: pd.DataFrame, seed: int = 0) -> list[str]:
-    """Return the ids of answered problems in the order in which a seed samples them,
-    stratified by their levels.
+def in_order() -> list[str]:
+    """Return the ids of the problems of MATH-500 in the order in which they were
+    sampled, stratified by their levels.
     """
-    levels = sampled.drop_duplicates("problem_id").set_index("problem_id")["level"]
-    problems = [
-        Problem(unique_id=name, problem="-", answer="-", level=level)
-        for name, level in levels.items()
-    ]
-    return [problem.id for problem in sampling_order(problems, seed)]
+    seed = load_profile("families").seed
+    return [problem.id for problem in sampling_order(listed_problems("math500"), seed)]
 
 
 # ---- the authors' rule ---------------------------------------------------------------
@@ -646,8 +642,7 @@ def _chance() -> pd.DataFrame:
     points = weighted_differences(_growing(), "mless", "none")
     first, greedy = next(by_model(answers()))
     sampled = answers("draws")[answers("draws")["model"] == first]
-    ordered = points.loc[in_order(answers("draws"))].to_numpy()
-    return chance(ordered, greedy, sampled)
+    return chance(points.loc[in_order()].to_numpy(), greedy, sampled)
 
 
 def _contrasts() -> pd.DataFrame:
@@ -674,7 +669,7 @@ TABLES: dict[str, Callable[[], pd.DataFrame]] = {
     "weights": lambda: weights(draws()),
     "mixed_weights": lambda: mixed_weights(draws()),
     "baselines": lambda: baselines(draws()),
-    "blocks": lambda: blocks(_growing(), in_order(answers("draws"))),
+    "blocks": lambda: blocks(_growing(), in_order()),
     "authors_rule": lambda: pd.concat(map(authors_rule, ("families", "demo"))),
 }
 
