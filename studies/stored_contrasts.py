@@ -13,6 +13,7 @@ from lib.statistics.intervals import POINTS, holm
 from reproduction import paths
 from reproduction.claims.verdicts import VERDICTS, Verdict, read_verdicts
 from reproduction.evaluation.answer_tables import level_of, mean_and_bounds
+from reproduction.evaluation.likelihood_tables import nats_by_condition
 from reproduction.measurement.measurement_run import measure
 from reproduction.profiles import load_profile
 
@@ -80,7 +81,7 @@ def change_of_nats(scores: pd.DataFrame, treatment: str, reference: str) -> pd.S
     """Return the change in the log-likelihood of each problem's solution, from one
     model's scores.
     """
-    nats = scores.pivot(index="problem_id", columns="condition", values="nats")
+    nats = nats_by_condition(scores)
     return (nats[treatment] - nats[reference]).astype(float).dropna()
 
 
