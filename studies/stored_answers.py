@@ -591,7 +591,8 @@ def in_order() -> list[str]:
 
 # ---- the authors' rule ---------------------------------------------------------------
 
-RULES = ["ours", "rule_our_prompt", "rule_authors_prompt"]
+# By the column of a rule's verdicts: the prompt that the authors' rule reads.
+PROMPTS = {"rule_our_prompt": INSTRUCTION, "rule_authors_prompt": AUTHORS_INSTRUCTION}
 
 
 def authors_rule(profile: str) -> pd.DataFrame:
@@ -610,7 +611,7 @@ def authors_rule(profile: str) -> pd.DataFrame:
     for (model, condition), group in answer_groups(judged(greedy)).items():
         row = {"profile": profile, "part": "main", "model": model}
         row |= {"condition": condition, "n": group["problem_id"].nunique()}
-        for name in RULES:
+        for name in ("ours", *PROMPTS):
             by_problem = POINTS * right_by_sample(group, name).mean(axis=1)
             row |= mean_and_bounds([name, f"{name}_low", f"{name}_high"], by_problem)
         rows.append(row)
@@ -618,17 +619,17 @@ def authors_rule(profile: str) -> pd.DataFrame:
 
 
 def judged(given: pd.DataFrame) -> pd.DataFrame:
-    """Return answers with a column for each of RULES: whether it accepts the answer."""
-    verdicts = []
-    for row in given.itertuples():
-        # The rule only reads the last box, and that of a prompt is in its instruction.
-        prompts = ["", ""]
-        if parse_condition(row.condition).instructed:
-            prompts = [INSTRUCTION, AUTHORS_INSTRUCTION]
-        rule = [is_correct_by_authors(row.answer, one, row.response) for one in prompts]
-        verdicts.append(rule)
-    by_rule = pd.DataFrame(verdicts, given.index, RULES[1:])
-    return given.assign(ours=given["correct"], **by_rule)
+    """Return answers with a column for our grader and each of PROMPTS: whether the rule
+    accepts the answer.
+    """
+    # The rule only reads the last box, and that of a prompt is in its instruction.
+    by_rule = {"ours": given["correct"]}
+    for name, prompt in PROMPTS.items():
+        by_rule[name] = [
+            is_correct_by_authors(row.answer, prompt, row.response)
+            for row in given.itertuples()
+        ]
+    return given.assign(**by_rule)
 
 
 # ---- the command ---------------------------------------------------------------------
