@@ -32,7 +32,7 @@ DOCUMENTS = [
     *(f"docs/{name}.md" for name in ("report", "findings", "weighted_pass_rates")),
     *sorted(f"notebooks/{path.name}" for path in paths.NOTEBOOKS.glob("0*.ipynb")),
 ]
-# Folders of stored tables, in the order in which a name is looked up.
+# Folders of stored tables, whose paths in them are their names.
 FOLDERS = ("studies/results", "figures", "data", "benchmarks/results")
 # What holds no number to compare: code, formulas, the targets of links, papers' ids,
 # and the marks of lists.
@@ -58,29 +58,29 @@ END = re.compile(r"(?<=[.:!?])\s|\n\n|\|?\n[|-]")
 
 
 @functools.cache
-def table(name: str) -> pd.DataFrame:
-    """Return a stored table by its name, such as chance or families/slashes; a column
-    `short` has the models' short names.
+def tables() -> dict[str, pd.DataFrame]:
+    """Return the stored tables by their names, such as chance, families/slashes or
+    families/claims; a column `short` has the models' short names.
     """
-    files = [paths.ROOT / folder / f"{name}.csv" for folder in FOLDERS]
-    found = next((pd.read_csv(file) for file in files if file.exists()), None)
-    if found is None:
-        found = pd.json_normalize(json.loads((paths.DATA / f"{name}.json").read_text()))
-    return found.assign(short=found["model"].map(short)) if "model" in found else found
+    found = {}
+    for path in paths.DATA.glob("*/claims.json"):
+        rows = json.loads(path.read_text())
+        found[f"{path.parent.name}/claims"] = pd.json_normalize(rows)
+    for folder in FOLDERS:
+        for path in (paths.ROOT / folder).rglob("*.csv"):
+            name = path.relative_to(paths.ROOT / folder).with_suffix("")
+            found[str(name)] = pd.read_csv(path)
+    for name, rows in found.items():
+        if "model" in rows:
+            found[name] = rows.assign(short=rows["model"].map(short))
+    return found
 
 
 @functools.cache
 def estimates() -> list[tuple[float, float, float, float]]:
     """Return every stored estimate with the bounds of its interval and its n."""
-    files = [
-        *paths.ROOT.glob("studies/results/*.csv"),
-        *paths.ROOT.glob("figures/*/*.csv"),
-    ]
-    names = [str(path.relative_to(paths.ROOT).with_suffix("")) for path in files]
-    names = [re.sub("^(studies/results|figures)/", "", name) for name in names]
-    names += [f"{path.parent.name}/claims" for path in paths.DATA.glob("*/claims.json")]
     pool = []
-    for found in map(table, names):
+    for found in tables().values():
         triples = [list(triple) for triple in intervals_of(list(found))]
         for group in ("", "control.", "uniform.", "of_example."):
             if f"{group}effect" in found and f"{group}low" in found:
@@ -150,7 +150,7 @@ def cells(source: str) -> list[float]:
     of each.
     """
     name, condition, columns = (part.strip() for part in source.split("|"))
-    rows = table(name).query(condition) if condition else table(name)
+    rows = tables()[name].query(condition) if condition else tables()[name]
     if columns.startswith("+"):
         return [rows[column].sum() for column in columns[1:].split(", ")]
     return [value for column in columns.split(", ") for value in rows[column]]
