@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 import xarray as xr
@@ -82,13 +82,6 @@ def evidence_by_model(
     return dict(evidence)
 
 
-class Network(NamedTuple):
-    """The verdict on a claim in a control network, which is not the trained model."""
-
-    verdict: str
-    interval: Interval  # of the part that decides the claim in the trained network
-
-
 def judge(
     claims: Sequence[Claim], evidence: Mapping[str, Mapping[str, Any]]
 ) -> list[Verdict]:
@@ -136,8 +129,7 @@ def judge_one(claim: Claim, model: str, evidence: Mapping[str, Any]) -> Verdict:
 
     decision = decide(parts, *claim.bounds)
     estimate = estimate_of(decision.interval)
-    untrained = _control_networks(claim, values, decision.part, UNTRAINED)
-    uniform = _control_networks(claim, values, decision.part, [UNIFORM])
+    untrained = _control(claim, values, decision.part, UNTRAINED)
     return replace(
         untested,
         verdict=decision.verdict,
@@ -152,8 +144,8 @@ def judge_one(claim: Claim, model: str, evidence: Mapping[str, Any]) -> Verdict:
         refuted=tuple(decision.refuted),
         otherwise=_otherwise(claim, evidence),
         of_example=_share_of_example(claim, evidence, parts),
-        control=_control(untrained),
-        uniform=_control(uniform),
+        control=untrained,
+        uniform=_control(claim, values, decision.part, [UNIFORM]),
         specific=_is_specific(decision, untrained),
     )
 
@@ -213,7 +205,7 @@ def _share_of_example(
     return estimate_of(share)
 
 
-def _is_specific(decision: Decision, untrained: Sequence[Network]) -> bool | None:
+def _is_specific(decision: Decision, untrained: Control | None) -> bool | None:
     """Return whether any untrained network gets another verdict than the trained one.
 
     None if there is no untrained network, or the claim is neither supported nor holds
@@ -222,38 +214,33 @@ def _is_specific(decision: Decision, untrained: Sequence[Network]) -> bool | Non
     """
     if not untrained or decision.verdict not in ("supported", "in part"):
         return None
-    return any(network.verdict != decision.verdict for network in untrained)
+    return untrained.verdict != decision.verdict
 
 
-def _control_networks(
+def _control(
     claim: Claim, values: xr.DataArray, part: str, names: Sequence[str]
-) -> list[Network]:
-    """Return the verdict on a claim in each of the networks with these names.
+) -> Control | None:
+    """Combine the networks with these names into a control, without averaging; None if
+    none of them can test the claim.
 
-    part: label of the part whose interval is returned. A network whose values cannot
-    test the claim is left out: uniform attention has no values and no activations.
+    part: label of the part that decides the claim in the trained network. A network
+    whose values cannot test the claim is left out: uniform attention has no values and
+    no activations.
     """
-    networks = []
+    verdicts = set()
+    intervals = []
     for name in values.network.values:
         if name in names:
             of_network = values.sel(network=name, drop=True)
             with contextlib.suppress(Untestable):
                 parts = parts_of(of_network)
-                verdict = decide(parts, *claim.bounds).verdict
-                networks.append(Network(verdict, interval(*parts[part])))
-    return networks
-
-
-def _control(networks: Sequence[Network]) -> Control | None:
-    """Combine networks of one kind into a control, without averaging; None if there are
-    none.
-    """
-    if not networks:
+                verdicts.add(decide(parts, *claim.bounds).verdict)
+                intervals.append(interval(*parts[part]))
+    if not intervals:
         return None
-    verdicts = {network.verdict for network in networks}
-    middle = median(float(network.interval.estimate) for network in networks)
-    low = min(network.interval.low for network in networks)
-    high = max(network.interval.high for network in networks)
-    n = min(network.interval.n for network in networks)
+    middle = median(float(found.estimate) for found in intervals)
+    low = min(found.low for found in intervals)
+    high = max(found.high for found in intervals)
+    n = min(found.n for found in intervals)
     verdict = verdicts.pop() if len(verdicts) == 1 else "mixed"
     return Control(middle, low, high, n, verdict)
