@@ -20,12 +20,7 @@ from lib.statistics.intervals import ENOUGH, POINTS
 from reproduction import evaluation, paths
 from reproduction.claims import answer_measures
 from reproduction.claims.claim import Claim, load_claims
-from reproduction.claims.verdicts import (
-    Estimate,
-    Verdict,
-    read_verdicts,
-    verdicts_on,
-)
+from reproduction.claims.verdicts import Estimate, Verdict, read_verdicts
 from reproduction.figures.notebook_tables import intervals_of
 from reproduction.measurement.measurement_run import measure
 from reproduction.profiles import (
@@ -70,14 +65,10 @@ def csv(path: str) -> pd.DataFrame:
 
 
 def rows(path: str) -> list[SimpleNamespace]:
-    """Return the rows of a csv file of the repository, as `as_rows`."""
-    return as_rows(csv(path))
-
-
-def as_rows(table: pd.DataFrame) -> list[SimpleNamespace]:
-    """Return the rows of a table, with a field for each column. A number whose bounds
-    follow in the next two columns becomes an Estimate.
+    """Return the rows of a csv file of the repository, with a field for each column. A
+    number whose bounds follow in the next two columns becomes an Estimate.
     """
+    table = csv(path)
     collected = []
     for row in table.to_dict("records"):
         for name, *bounds in intervals_of(list(table)):
@@ -97,7 +88,7 @@ def about(claim: str) -> list[Verdict]:
     """Return the verdicts on the claim with an id that rest on ENOUGH problems or
     more.
     """
-    return verdicts_on(verdicts("families"), claim, ENOUGH)
+    return [row for row in verdicts("families") if row.id == claim and row.n >= ENOUGH]
 
 
 @functools.cache

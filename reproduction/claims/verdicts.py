@@ -157,15 +157,6 @@ def models_of(verdicts: Iterable[Verdict]) -> list[str]:
     return list(dict.fromkeys(verdict.model for verdict in verdicts))
 
 
-def verdicts_on(
-    verdicts: Iterable[Verdict], claim: str, min_problems: int = 1
-) -> list[Verdict]:
-    """Return the verdicts on the claim with an id that rest on at least `min_problems`
-    problems.
-    """
-    return [row for row in verdicts if row.id == claim and row.n >= min_problems]
-
-
 def totals(verdicts: Iterable[Verdict]) -> str:
     """Return how many verdicts on literal claims there are of each kind, as text."""
     literal = [verdict for verdict in verdicts if verdict.reading == "literal"]
