@@ -11,9 +11,8 @@ refuted if its interval lies outside, at a level corrected for the number of par
     undecided      otherwise, or with fewer than ENOUGH problems.
 
 So if the truth lies at the edge of the range, wrong support and wrong contradiction
-each have a probability of about 2.5 %; simulations check that it is below
-MAX_ERROR_RATE (tests/claims/test_wrong_verdicts.py). The reported interval is always
-that of 95 %.
+each have a probability of about 2.5 %; simulations check that it is below 5 %
+(tests/claims/test_wrong_verdicts.py). The reported interval is always that of 95 %.
 """
 
 from collections.abc import Mapping, Sized
@@ -32,8 +31,6 @@ from lib.statistics.intervals import (
     smallest_level,
 )
 
-# The simulated rates of wrong support and of wrong contradiction must be below this.
-MAX_ERROR_RATE = 0.05
 # Parts whose distances to the range differ by less than this share are tied.
 TIE_TOLERANCE = 0.01
 # By label: the values of the problems, the problems' ids and the kind of the values,
