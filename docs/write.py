@@ -123,9 +123,9 @@ def signed_range(values: Iterable[float], decimals: int = 0) -> str:
     return f"{min(values):+.{decimals}f} to {max(values):+.{decimals}f}"
 
 
-def signed(estimate: object, sign: str = "+") -> str:
+def signed(estimate: object) -> str:
     """Return an Estimate with its interval, or a number, with signs."""
-    return format(estimate, sign)
+    return format(estimate, "+")
 
 
 def fill(text: str, row: SimpleNamespace | Verdict) -> str:
