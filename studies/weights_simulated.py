@@ -1,7 +1,7 @@
 """Bias, coverage and power of importance weights, on simulated answers like the stored
 ones.
 
-    python -m studies.weights_simulated [--simulations 4000]
+    python -m studies.weights_simulated
 
 Of the answers in data/families/draws 10 % are right, and 22 % of the problems have both
 right and wrong ones. The simulated pass rates of problems have a beta distribution with
@@ -12,14 +12,13 @@ to 1 and the true difference is known exactly. Its standard deviation differs be
 problems. In the stored answers it is 1.25 nats.
 
 Writes two tables to studies/results and prints them. weights_coverage.csv has a row per
-true effect and way to estimate it, with statistics of the simulated answers that can be
-compared with those of the stored ones. weights_few.csv has how often the interval
-covers the truth, in %, by the number of problems with both right and wrong answers.
+true effect and way to estimate it. weights_few.csv has how often the interval covers
+the truth, in %, by the number of problems with both right and wrong answers.
+tests/test_weight_studies.py compares the simulated answers with the stored ones.
 
 Arrays have a row per simulation: S simulations, N problems, 2 prompts, EACH answers.
 """
 
-import argparse
 from functools import cache
 
 import numpy as np
@@ -43,6 +42,7 @@ EFFECTS = (0.0, 0.8, 2.5)  # points
 PROBLEMS = 500
 FEW = (20, 30, 40, 60, 90, 130)  # problems, of which about 23 % are mixed
 EDGES = [0, 1, 3, 5, 10, 15, 20, 30]  # mixed problems
+SIMULATIONS = 4000
 AT_ONCE = 500  # simulations in one array, which limits the memory
 
 
@@ -135,39 +135,13 @@ def is_mixed(right: np.ndarray) -> np.ndarray:
     return (rate > 0) & (rate < 1)
 
 
-def regime(rates: np.ndarray, right: np.ndarray, ratio: np.ndarray) -> dict[str, float]:
-    """Return statistics of the simulated answers to compare with the stored ones.
-
-    right, mixed: % of right answers, and of problems with right and wrong answers
-    effective, spread: of the answers to mixed problems, the effective sample size in %
-    and the standard deviation of the log-likelihood ratio in nats
-    variance, variance_of_draws: of the weighted difference of a problem, in points
-    squared, and its part that is sampling noise
-    """
-    decides = is_mixed(right)
-    weights = np.exp(_log_weights(ratio[decides].ravel()))[:, 0]
-    by_problem = by_weights(right, ratio)
-    truth = POINTS * (rates[..., 1] - rates[..., 0])
-    return {
-        "right": POINTS * right.mean(),
-        "mixed": POINTS * decides.mean(),
-        "effective": POINTS * weights.mean() ** 2 / (weights**2).mean(),
-        "spread": ratio[decides].std(),
-        "variance": by_problem.var(),
-        "variance_of_draws": (by_problem - truth).var(),
-    }
-
-
 def rows(effect: float, simulations: int) -> list[dict]:
     """Return a row per way to estimate an effect."""
     found = {way: [] for way in WAYS}
-    alike: dict[str, float] = {}
     for seed in range(max(simulations // AT_ONCE, 1)):
         rng = np.random.default_rng(seed)
         shape = min(simulations, AT_ONCE), PROBLEMS
-        rates = pass_rates(shape, effect, rng)
-        answers = draw(rates, rng)
-        alike = alike or regime(rates, *answers)
+        answers = draw(pass_rates(shape, effect, rng), rng)
         for way, estimate in WAYS.items():
             found[way].append(intervals_of(estimate(*answers)))
     collected = []
@@ -179,7 +153,7 @@ def rows(effect: float, simulations: int) -> list[dict]:
         row |= {"bias_error": missed.sem(), "rmse": (missed**2).mean() ** 0.5}
         row["coverage"] = POINTS * covers(means, effect).mean()
         row["excludes_0"] = POINTS * (1 - covers(means, 0).mean())
-        collected.append(row | alike)
+        collected.append(row)
     return collected
 
 
@@ -210,12 +184,9 @@ def by_mixed_problems(samples: list[pd.DataFrame]) -> pd.DataFrame:
 
 def main() -> None:
     """Simulate every effect, and every small number of problems."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--simulations", type=int, default=4000)
-    simulations = parser.parse_args().simulations
-    table = [row for effect in EFFECTS for row in rows(effect, simulations)]
+    table = [row for effect in EFFECTS for row in rows(effect, SIMULATIONS)]
     keep(RESULTS / "weights_coverage.csv", pd.DataFrame(table))
-    few = by_mixed_problems([with_few(n, simulations) for n in FEW])
+    few = by_mixed_problems([with_few(n, SIMULATIONS) for n in FEW])
     keep(RESULTS / "weights_few.csv", few)
 
 
