@@ -11,7 +11,12 @@ import pandas as pd
 
 from lib.statistics.intervals import POINTS, holm
 from reproduction import paths
-from reproduction.claims.verdicts import VERDICTS, Verdict, read_verdicts
+from reproduction.claims.verdicts import (
+    VERDICTS,
+    Verdict,
+    read_verdicts,
+    verdict_table,
+)
 from reproduction.evaluation.answer_tables import level_of, mean_and_bounds
 from reproduction.evaluation.likelihood_tables import nats_by_condition
 from reproduction.measurement.measurement_run import measure
@@ -128,11 +133,7 @@ def verdict_counts(profile: str) -> pd.DataFrame:
 
     A rule counts by its first model; for some models data had been seen by then.
     """
-    fields = ["id", "reading", "written", "word", "certain", "otherwise"]
-    rows = pd.DataFrame(
-        [[getattr(row, field) for field in fields] for row in verdicts(profile)],
-        columns=fields,
-    )
+    rows = verdict_table(verdicts(profile))
     rows["first"] = ~rows["id"].duplicated()
     rows["certain"] = rows["certain"].notna() & (rows["word"] == "supported")
     ranks = {word: rank for rank, word in enumerate(FROM_WORST)}
