@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 import xarray as xr
 
-from lib.errors import InputError
 from lib.models.sources import resolve
 from reproduction.profiles import Attention, Figure, Panel, Profile
 
@@ -31,19 +30,14 @@ def received_by_token(
     (of the token, from 0), part (of the prompt) and received (the mean attention weight
     that later tokens give it). measured: the data set "tokens" of
     `reproduction.measurement.measure`, by model.
-    Raises InputError if a head is not stored, and KeyError if the model has no such
-    head, which `reproduction.profiles.check` reports before a run.
+    Raises KeyError if the model has no such head, which `reproduction.profiles.check`
+    reports before a run.
     """
     tables = []
     for panel in _panels(measured, profile.attention, figure):
         model = measured[resolve(panel.model).name]
         head = model.sel(layer=panel.layer, head=panel.head)
         tokens = head[["received", "part"]].sel(condition=list(conditions))
-        if tokens.received.isnull().all():
-            raise InputError(
-                f"{figure}: the attention in layer {panel.layer}, head {panel.head} of"
-                f" {head.model} is not stored"
-            )
         rows = tokens.to_dataframe().reset_index(names=["condition", "position"])
         # The token axis is as long as the longest prompt; padding has no part.
         rows = rows[rows.part != ""].copy()

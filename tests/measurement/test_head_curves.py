@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from evidence import dataset
 
-from lib.errors import InputError
 from reproduction.measurement.head_curves import received_by_token
 from reproduction.profiles import Panel, load_profile
 
@@ -33,13 +32,6 @@ def drawing(models=1, **heads):
     changes = {"models": list(MODELS)[:models], "panels": panels, "layers": 2}
     attention = demo.attention.model_copy(update=changes)
     return demo.model_copy(update={"attention": attention})
-
-
-def test_a_head_that_is_not_stored_is_named():
-    nothing = measured(received=float("nan"))
-    said = f"layer 1, head 1 of {MODELS['demo']} is not stored"
-    with pytest.raises(InputError, match=said):
-        received_by_token(nothing, drawing(fig10=1), "fig10", CONDITIONS)
 
 
 @pytest.mark.parametrize(
