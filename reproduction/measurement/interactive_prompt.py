@@ -51,7 +51,6 @@ def show_prompt(
     prompt that cannot be drawn; below fields, its message is shown instead of the
     picture.
     """
-    validated(Filler, {"length": length, "position": position}, "filler")
     if not accepts_input():
         display(*draw_prompt(loaded, problem, filler, length, position, format))
         return
@@ -135,7 +134,6 @@ def write(
     length: int = 55,
     position: str = "between",
     format: str = "plain",
-    max_new_tokens: int = MAX_ANSWER_TOKENS,
 ) -> pd.DataFrame:
     """Return the model's answers without the filler and with it, one row each: in the
     chat that has this format, if the model has a template for one.
@@ -151,7 +149,7 @@ def write(
         )
         requests.append(Request(condition, prompt.input_ids.tolist()))
     engine = engine_class("transformers")(loaded, len(requests))
-    completions = engine.complete(requests, Sampling(max_new_tokens))
+    completions = engine.complete(requests, Sampling(MAX_ANSWER_TOKENS))
     answers = {completion.key: completion.text for completion in completions}
     names = {"none": "no filler", "mless": f"{length} tokens of {filler!r}"}
     rows = [

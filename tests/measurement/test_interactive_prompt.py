@@ -42,7 +42,9 @@ def test_fillers_are_compared_by_the_lambda_of_the_measurements(loaded, position
     filler = Filler(length=9, position=position, mless="he")
     problem = Problem(unique_id="1", problem=PROBLEM, answer="3")
     prompts = prompts_of(loaded, [problem], ["mless"], filler=filler)
-    lam = measure_attention(loaded, prompts)["lambda"].squeeze()  # (layer, head)
+    lam = measure_attention(loaded, prompts, [1, 2, 3])[
+        "lambda"
+    ].squeeze()  # (layer, head)
     table = interactive_prompt.compare_fillers(
         loaded, PROBLEM, ["/", "he"], 9, position
     )
@@ -142,7 +144,12 @@ def test_a_prompt_that_cannot_be_drawn_is_refused_in_one_line(
     assert message in refused(interactive_prompt.show_prompt, loaded, **arguments)
 
 
-def test_the_format_of_the_authors_is_drawn_and_answered(loaded):
+@pytest.fixture
+def short_answers(monkeypatch):
+    monkeypatch.setattr(interactive_prompt, "MAX_ANSWER_TOKENS", 4)
+
+
+def test_the_format_of_the_authors_is_drawn_and_answered(loaded, short_answers):
     prompt, _ = interactive_prompt.draw_prompt(
         loaded, PROBLEM, "/", 8, "between", "authors"
     )
@@ -152,21 +159,19 @@ def test_the_format_of_the_authors_is_drawn_and_answered(loaded):
         for format in ("plain", "authors")
     )
     assert plain["layer 1"][0] != authors["layer 1"][0]
-    answers = interactive_prompt.write(
-        loaded, PROBLEM, "/", 8, format="authors", max_new_tokens=4
-    )
+    answers = interactive_prompt.write(loaded, PROBLEM, "/", 8, format="authors")
     assert "authors-chat" in answers.prompt[0]
 
 
-def test_the_model_answers_with_and_without_a_filler_and_attends_as_before(loaded):
+def test_the_model_answers_with_and_without_a_filler_and_attends_as_before(
+    loaded, short_answers
+):
     before = interactive_prompt.compare_fillers(loaded, PROBLEM, ["/"])
-    table = interactive_prompt.write(loaded, PROBLEM, "he", 8, max_new_tokens=4)
+    table = interactive_prompt.write(loaded, PROBLEM, "he", 8)
     asked = "format chat"
     assert list(table.prompt) == [f"no filler, {asked}", f"8 tokens of 'he', {asked}"]
     assert table.answer.all()
-    without, filled = interactive_prompt.write(
-        loaded, PROBLEM, "/", 8, max_new_tokens=4
-    ).answer
+    without, filled = interactive_prompt.write(loaded, PROBLEM, "/", 8).answer
     assert table.answer[0] == without
     assert table.answer[1] != filled
     after = interactive_prompt.compare_fillers(loaded, PROBLEM, ["/"])
