@@ -33,7 +33,6 @@ from lib.errors import InputError, unknown
 from lib.files.atomic import write_atomically
 from lib.files.text_files import read
 from lib.grading.authors_grader import is_correct_by_authors, is_exact_match
-from lib.grading.extraction import Grade
 from lib.grading.worker_pool import grade_many
 from lib.paths import DATA
 from lib.prompts.problems import listed_problems, sampling_order
@@ -139,26 +138,24 @@ def _write(path: Path, rows: Sequence[dict]) -> None:
 
 
 def _graded(rows: Sequence[dict]) -> list[dict]:
-    """Return the rows of answers with the grades of the present code."""
-    grades = grade_many([(row["answer"], row["response"]) for row in rows])
-    return [_regraded(*both) for both in zip(rows, grades, strict=True)]
-
-
-def _regraded(row: dict, grade: Grade) -> dict:
-    """Return an answer's row with this grade, and print the fields that changed.
+    """Return the rows of answers with the grades of the present code, and print the
+    fields that changed.
 
     The authors' rule as published would need the prompt.
     """
-    answer, response = row["answer"], row["response"]
-    new = row | {
-        "correct_authors_on_completion": is_correct_by_authors(answer, "", response),
-        "correct_exact": is_exact_match(answer, grade.extracted),
-    }
-    new |= {name: getattr(grade, name) for name in GRADE_FIELDS}
-    if changed := [name for name in row if new[name] != row[name]]:
-        answer_of = f"{row['problem_id']}, {row['condition']}"
-        print(f"{answer_of}: {', '.join(changed)} changed by grading again")
-    return new
+    graded = []
+    grades = grade_many([(row["answer"], row["response"]) for row in rows])
+    for row, grade in zip(rows, grades, strict=True):
+        answer, response = row["answer"], row["response"]
+        by_authors = is_correct_by_authors(answer, "", response)
+        new = row | {name: getattr(grade, name) for name in GRADE_FIELDS}
+        new["correct_authors_on_completion"] = by_authors
+        new["correct_exact"] = is_exact_match(answer, grade.extracted)
+        if changed := [name for name in row if new[name] != row[name]]:
+            answer_of = f"{row['problem_id']}, {row['condition']}"
+            print(f"{answer_of}: {', '.join(changed)} changed by grading again")
+        graded.append(new)
+    return graded
 
 
 def main() -> None:
