@@ -79,23 +79,19 @@ def token_classes(text: str, offsets: Sequence[tuple[int, int]]) -> list[str]:
 def measure_activations(
     loaded: Loaded,
     prompts: Prompts,
-    layers: Sequence[int] | None = None,
-    *,
-    arm: Arm | None = None,
-    seed: int = 0,
+    layers: Sequence[int],
+    arm: Arm,
+    seed: int,
 ) -> xr.Dataset:
     """Return the variables `activations` (reproduction.measurement.dataset) of prompts
     under `none` and the other conditions.
 
-    layers: counted from 1; None: all loaded layers. arm: ARM's settings; None: the
-    defaults. An activation is near zero if it lies within a bound that is computed
-    under `none` with arm.c. The result is reduced problem by problem, so that memory
-    does not grow with their number. Costs one forward pass up to the deepest layer per
-    prompt. Raises InputError for a model without a known activation module, and for
-    activations that are NaN.
+    layers: counted from 1. An activation is near zero if it lies within a bound that is
+    computed under `none` with arm.c. The result is reduced problem by problem, so that
+    memory does not grow with their number. Costs one forward pass up to the deepest
+    layer per prompt. Raises InputError for a model without a known activation module,
+    and for activations that are NaN.
     """
-    arm = arm or Arm()
-    layers = list(layers or range(1, loaded.layers + 1))
     problems = list(prompts["none"])
 
     by_problem = []
@@ -118,7 +114,7 @@ def measure_activations(
     coords = {
         "condition": list(prompts),
         "problem": problems,
-        "layer": layers,
+        "layer": list(layers),
         "measure": list(ACTIVATION_MEASURES),
         "class": list(TOKEN_CLASSES),
         "bin": bin_starts.round(6),

@@ -82,24 +82,23 @@ class PromptObservation(NamedTuple):
 def measure_attention(
     loaded: Loaded,
     prompts: Prompts,
-    layers: Sequence[int] | None = None,
+    layers: Sequence[int],
     observing: Callable[..., Observation] = observe,
 ) -> xr.Dataset:
     """Return the variables `attention` (reproduction.measurement.dataset) of each
     condition, compared with `none`.
 
-    layers: counted from 1; None: all loaded layers. observing: `observe` or
+    layers: counted from 1. observing: `observe` or
     `observe_uniform`. Costs one forward pass up to the deepest layer per prompt. Raises
     InputError for a prompt that is too long for the model, and for attention that is
     not finite.
     """
-    layers = list(layers or range(1, loaded.layers + 1))
     plain = prompts["none"]
     conditions = [condition for condition in prompts if condition != "none"]
     coords = {
         "condition": conditions,
         "problem": list(plain),
-        "layer": layers,
+        "layer": list(layers),
         "head": range(1, loaded.heads + 1),
         "span": SPANS,
         "query": QUERIES,

@@ -167,15 +167,6 @@ class PlannedStep(NamedTuple):
     measure: str  # one of VARIABLES
     conditions: tuple[str, ...]
 
-    def depth(self, layers: int) -> int:
-        """Return how many of the loaded layers its prompts pass through."""
-        if self.network == UNIFORM:
-            return 0  # uniform attention needs no network
-        is_control = self.network != TRAINED
-        if self.measure == "affine" or (is_control and self.measure == "activations"):
-            return 1
-        return layers
-
 
 # The parts that can be requested: the received attention in the example's prompt,
 # attention and activations of the trained network, and both for the other networks.

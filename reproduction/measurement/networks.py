@@ -14,7 +14,7 @@ from lib.prompts.problems import Problem, shown_problem, stratified_sample
 from reproduction.measurement.activation_changes import measure_activations
 from reproduction.measurement.affine_map import measure_affine
 from reproduction.measurement.attention_changes import measure_attention, prompts_of
-from reproduction.measurement.dataset import SEEDS, UNIFORM, PlannedStep
+from reproduction.measurement.dataset import SEEDS, TRAINED, UNIFORM, PlannedStep
 from reproduction.measurement.single_prompt import measure_tokens
 from reproduction.profiles import Profile
 
@@ -79,10 +79,9 @@ def run_step(
         measured = measure_affine(network, prompts)
     else:
         arm = arm_for(spec)
-        layers = layers[: step.depth(len(layers))]
-        measured = measure_activations(
-            network, prompts, layers, arm=arm, seed=profile.seed
-        )
+        if step.network != TRAINED:
+            layers = layers[:1]  # no claim uses more of the control networks
+        measured = measure_activations(network, prompts, layers, arm, profile.seed)
     return measured.expand_dims(network=[step.network])
 
 

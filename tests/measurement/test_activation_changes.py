@@ -27,6 +27,7 @@ PROBLEMS = load_problems("embedded", limit=4)
 FIRST, _, THIRD, _ = PROBLEMS
 CONDITIONS = ["none", "mless", "random"]
 MEASURES = ["near zero", "L1", "L2", "Gini", "variance", "gate variance"]
+ARM = Arm()  # the default settings
 C = 0.5  # ARM's setting c, which says how small a near-zero activation is
 
 
@@ -35,10 +36,10 @@ def loaded():
     return load("demo", layers=2, device="cpu")
 
 
-def measured(loaded, problems, *conditions, **options):
+def measured(loaded, problems, *conditions, arm=ARM, seed=0):
     """Return the measures of these problems under these conditions."""
     prompts = prompts_of(loaded, problems, conditions)
-    return measure_activations(loaded, prompts, **options)
+    return measure_activations(loaded, prompts, [1, 2], arm, seed)
 
 
 # The tokens of a text in order, each with its class.
@@ -164,7 +165,7 @@ def test_slashes_inserted_among_the_words_of_a_problem_are_not_its_tokens(loaded
     for prompt in prompts["mless@random"].values():
         assert prompt.spans["problem"].start < prompt.spans["inserted"].start
 
-    found = measure_activations(loaded, prompts, [1])
+    found = measure_activations(loaded, prompts, [1], ARM, 0)
     tokens = sum(one.parts.count("problem") for one in prompts["none"].values())
     width = loaded.model.config.intermediate_size
     assert (found.counts.sum("bin") == tokens * width).all()

@@ -94,7 +94,7 @@ def inner_tokens(prompt, name):
 def test_measures_of_attention_equal_those_of_full_matrices(loaded, format):
     conditions = ["mless", "random"]
     prompts = prompts_of(loaded, PROBLEMS, conditions, format)
-    measured = measure_attention(loaded, prompts)
+    measured = measure_attention(loaded, prompts, [1, 2, 3])
     assert measured["lambda"].shape == (len(conditions), len(PROBLEMS), 3, 9)
     for problem, before in prompts["none"].items():
         for condition in conditions:
@@ -124,7 +124,7 @@ def test_attention_that_is_nan_is_named_by_its_problem():
     spoilt.model.layers[0].self_attn.q_proj.weight.data[0, 0] = float("nan")
     prompts = prompts_of(spoilt, PROBLEMS, ["mless"])
     with pytest.raises(InputError, match="gives NaN attention on problem embedded/"):
-        measure_attention(spoilt, prompts)
+        measure_attention(spoilt, prompts, [1])
 
 
 def test_a_prompt_that_is_too_long_is_named_before_anything_is_measured(
@@ -145,6 +145,6 @@ def test_a_span_without_any_token_has_no_lambda(tiny_llama):
     for name, condition in {"none": "bare", "mless": slashes}.items():
         prompt = build_prompt(loaded.tokenizer, "What is $3 + 4$?", condition)
         prompts[name] = {"p": prompt}
-    over_heads = measure_attention(loaded, prompts)["lambda_over_heads"]
+    over_heads = measure_attention(loaded, prompts, [1])["lambda_over_heads"]
     assert over_heads.sel(span="instruction").isnull().all()
     assert over_heads.sel(span=["original", "problem"]).notnull().all()

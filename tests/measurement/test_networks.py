@@ -94,7 +94,7 @@ def test_maps_and_activations_are_those_of_the_profiles_prompts(
     loaded = load(str(tiny_llama), layers=1)
     same(measure_affine(loaded, built(loaded, problems, "mless")), measured, "trained")
     prompts = built(loaded, problems, "mless", "arm")
-    activations = measure_activations(loaded, prompts, arm=ARM, seed=SEED)
+    activations = measure_activations(loaded, prompts, [1], ARM, SEED)
     same(activations, measured, "trained")
 
 
