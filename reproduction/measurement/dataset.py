@@ -35,7 +35,7 @@ UNTRAINED = [f"untrained {seed}" for seed in range(3)]
 # Not a network: uniform attention over all earlier tokens.
 UNIFORM = "uniform"
 # The seed of each network's random weights; None for the trained model. Uniform
-# attention depends only on windows and heads, not on weights.
+# attention depends only on windows and heads, so that any network of the shape serves.
 SEEDS = {TRAINED: None, **{name: seed for seed, name in enumerate(UNTRAINED)}}
 SEEDS[UNIFORM] = 0
 

@@ -2,7 +2,6 @@
 
 import functools
 import gc
-from dataclasses import replace
 
 import torch
 import xarray as xr
@@ -60,7 +59,8 @@ def run_step(
     problems: all problems on which the profile measures the first layers.
     """
     attention = profile.attention
-    network = _load_network(spec, step, profile)
+    depth = None if step.deep else attention.layers
+    network = load_cached(spec, depth, attention.dtype, SEEDS[step.network])
     first = attention.layers + 1 if step.deep else 1
     if first > network.layers:
         return xr.Dataset()
@@ -83,20 +83,6 @@ def run_step(
             layers = layers[:1]  # no claim uses more of the control networks
         measured = measure_activations(network, prompts, layers, arm, profile.seed)
     return measured.expand_dims(network=[step.network])
-
-
-def _load_network(spec: str, step: PlannedStep, profile: Profile) -> Loaded:
-    """Return the network of a step; for uniform attention, any network of the same
-    shape, with "uniform" in its name.
-    """
-    layers = None if step.deep else profile.attention.layers
-    seed = SEEDS[step.network]
-    loaded = load_cached(spec, layers, profile.attention.dtype, seed)
-    if step.network == UNIFORM:
-        name = f"{resolve(spec).name} {UNIFORM}"
-        source = loaded.source.model_copy(update={"name": name})
-        return replace(loaded, source=source)
-    return loaded
 
 
 def _problems_of(
