@@ -45,8 +45,6 @@ INSERTIONS = ("mless", "mful", "random")
 # compares the others with the first of them.
 CHANGES = (*INSERTIONS, "arm")
 OTHERS = "others"  # the class of tokens that the other classes are compared with
-# The order of the labels in these dimensions, whatever was measured first.
-ORDER = {"network": list(SEEDS), "condition": ["none", *CHANGES]}
 
 PER_LAYER = "network condition problem layer"
 PER_HEAD = "network condition problem layer head"
@@ -243,8 +241,6 @@ def select_problems(measured: xr.Dataset, ids: Collection[str]) -> xr.Dataset:
     Variables without the dimension problem, such as histograms, stay those of all
     problems.
     """
-    if "problem" not in measured.dims:
-        return measured
     kept = [name for name in measured.problem.values if name in ids]
     return measured.sel(problem=kept)
 
@@ -292,8 +288,7 @@ def merged(datasets: Sequence[xr.Dataset]) -> xr.Dataset:
     """Return datasets merged into one, with NaN (or "" as a token's part) for missing
     values.
 
-    Labels keep the order in which they first appear, except in the dimensions that
-    ORDER sorts.
+    Labels keep the order in which they first appear.
     """
     labels: dict[Hashable, dict] = {}
     for dataset in datasets:
@@ -301,8 +296,6 @@ def merged(datasets: Sequence[xr.Dataset]) -> xr.Dataset:
             known = dict.fromkeys(dataset[dim].values.tolist())
             labels.setdefault(dim, {}).update(known)
     coords = {dim: list(values) for dim, values in labels.items()}
-    for dim in coords.keys() & ORDER.keys():
-        coords[dim].sort(key=ORDER[str(dim)].index)
 
     aligned = []
     for dataset in datasets:
