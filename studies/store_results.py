@@ -37,7 +37,7 @@ from lib.grading.worker_pool import grade_many
 from lib.paths import DATA
 from lib.prompts.problems import listed_problems, sampling_order
 from reproduction.evaluation.profile_parts import Part, parts_of_profile
-from reproduction.measurement.dataset import save_measured
+from reproduction.measurement.dataset import encoded
 from reproduction.measurement.measurement_run import measure
 from reproduction.profiles import Profile, load_profile
 
@@ -49,7 +49,7 @@ def store_measurements(profile: Profile) -> None:
     """Write a file per model with its measurements for figures and claims."""
     for name, measured in measure(profile, stored=False).items():
         path = DATA / profile.name / f"{name}.nc"
-        save_measured(path, measured.map(rounded, keep_attrs=True))
+        write_atomically(path, encoded(measured.map(rounded, keep_attrs=True)))
 
 
 def rounded(values: xr.DataArray) -> xr.DataArray:

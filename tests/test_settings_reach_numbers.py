@@ -26,7 +26,7 @@ from lib.errors import Settings
 from lib.models.loading import load_without_weights
 from reproduction import evaluation, paths
 from reproduction.evaluation import scored_texts
-from reproduction.measurement.measurement_run import measure, settings_of
+from reproduction.measurement.measurement_run import Measurements, measure
 from reproduction.profiles import Profile, load_profile
 from reproduction.row_keys import answers_wanted, scores_wanted, wanted_rows
 
@@ -200,8 +200,8 @@ def identity(profile):
     """
     spec = profile.attention.models[0]
     model = unloaded(spec, profile.attention.dtype)
-    example = profile.attention.example
-    measured = settings_of(profile, spec, example), model.revision, model.dtype
+    settings = Measurements(profile, spec).settings
+    measured = settings, model.revision, model.dtype
     return {
         "measured": measured,
         "answers": identity_of_answers(profile, profile.accuracy),

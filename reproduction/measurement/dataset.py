@@ -3,7 +3,8 @@ the steps in which they are measured; store each step as a row, or all as one fi
 
     row = row_of(key, measured)        # a line of steps.jsonl
     measured = dataset_of(row, folder)
-    save_measured(path, merged(steps))  # a NetCDF file, followed by its digest
+    content = encoded(merged(steps))   # a NetCDF file, followed by its digest
+    measured = read_measured(path)
 
 VARIABLES lists every variable with its dimensions and meaning. Layers and heads count
 from 1. A `bin` is named by its left edge; a `token` belongs to the prompt of a single
@@ -25,7 +26,6 @@ import numpy as np
 import xarray as xr
 
 from lib.errors import InputError
-from lib.files.atomic import write_atomically
 from lib.files.text_files import read_bytes
 from lib.paths import relative_path
 
@@ -248,11 +248,6 @@ def select_problems(measured: xr.Dataset, ids: Collection[str]) -> xr.Dataset:
 def read_measured(path: Path) -> xr.Dataset:
     """Return the measurements of a file; raise InputError if it is damaged."""
     return decoded(read_bytes(path), path)
-
-
-def save_measured(path: Path, measured: xr.Dataset) -> None:
-    """Write measurements to a file, or replace it; raise InputError if that fails."""
-    write_atomically(path, encoded(measured))
 
 
 def encoded(measured: xr.Dataset) -> bytes:

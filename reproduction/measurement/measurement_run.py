@@ -30,7 +30,6 @@ from lib.prompts.problems import (
     is_within,
     listed_problems,
     load_problems,
-    shown_problem,
 )
 from reproduction.measurement.dataset import (
     MEASURED_PARTS,
@@ -98,80 +97,71 @@ class Measurements:
 
     def steps_by_key(self, steps: Sequence[PlannedStep]) -> dict[str, PlannedStep]:
         """Return steps by the keys of their rows."""
-        return {self.key(step): step for step in steps}
-
-    def key(self, step: PlannedStep) -> str:
-        """Return the key of a step's row."""
-        own = self.settings[step.measure]
-        return settings_key(step=step, all=self.settings["all"], own=own)
+        by_key = {}
+        for step in steps:
+            own = self.settings[step.measure]
+            key = settings_key(step=step, all=self.settings["all"], own=own)
+            by_key[key] = step
+        return by_key
 
     @functools.cached_property
     def example(self) -> str:
         """The id of the problem whose prompt the figures draw.
 
-        Raises InputError for problems that cannot be read or do not contain it.
+        If the profile names it, the problems need not be available. Raises InputError
+        for problems that cannot be read.
         """
         attention = self.profile.attention
-        return shown_problem(
-            attention.problems, attention.example, attention.limit, self.profile.seed
-        ).id
+        if attention.example:
+            return attention.example
+        return load_problems(attention.problems, attention.limit, self.profile.seed)[
+            0
+        ].id
 
     @functools.cached_property
     def settings(self) -> dict[str, dict]:
-        """The settings that decide the numbers, see `settings_of`."""
-        return settings_of(self.profile, self.spec, self.example)
+        """The settings that decide the numbers: under "all", those that all measures
+        share, and under each measure's name, those of this measure alone.
+        """
+        attention = self.profile.attention
+        common = attention.model_dump(
+            exclude={"models", "panels", "example"}, exclude_none=True
+        )
+        if attention.problems not in SOURCES:
+            # The user may edit a file without giving it another name.
+            common["problems"] = digest_of(attention.problems)
+        if revision := named_revision(self.spec):
+            # Two folders or revisions of a repository may have the same name.
+            common["revision"] = revision
+        common["seed"] = self.profile.seed
+        common["filler"] = self.profile.filler.model_dump(exclude_none=True)
+        arm = arm_for(self.spec)
+
+        settings = {"all": common}
+        for measure, version in VERSIONS.items():
+            settings[measure] = {"version": version}
+        settings["tokens"]["example"] = self.example
+        settings["activations"]["arm"] = arm.model_dump(exclude_none=True)
+        return settings
 
     def _shipped_dataset(self) -> xr.Dataset:
-        """Return the shipped measurements on the profile's problems.
-
-        If the profile names no example, the file's example is used, so that the
-        problems need not be available.
-        """
+        """Return the shipped measurements on the profile's problems."""
         profile, attention = self.profile, self.profile.attention
         path = profile.shipped_measurements(self.name)
         measured = read_measured(path)
-        example = attention.example or measured.example
-        settings = settings_of(profile, self.spec, example)
         was = json.loads(measured.settings)
         limit, stored_limit = attention.limit, was["all"].get("limit")
         if limit != stored_limit and is_within(limit, stored_limit):
             sample = listed_problems(attention.problems, limit, profile.seed)
             measured = select_problems(measured, {one.id for one in sample})
-            measured = measured.assign_attrs(settings=json.dumps(settings))
+            measured = measured.assign_attrs(settings=json.dumps(self.settings))
             was["all"]["limit"] = limit
-        if was != settings:
+        if was != self.settings:
             raise InputError(
                 f"{path} was measured under other settings than {profile.name} has now:"
                 " `reproduce --fresh` measures again"
             )
         return measured
-
-
-def settings_of(profile: Profile, spec: str, example: str) -> dict[str, dict]:
-    """Return the settings that decide a model's numbers: under "all", those that all
-    measures share, and under each measure's name, those of this measure alone.
-
-    example: the id of the problem whose prompt the figures draw.
-    """
-    common = profile.attention.model_dump(
-        exclude={"models", "panels", "example"}, exclude_none=True
-    )
-    if profile.attention.problems not in SOURCES:
-        # The user may edit a file without giving it another name.
-        common["problems"] = digest_of(profile.attention.problems)
-    if revision := named_revision(spec):
-        # Two folders or revisions of a repository may have the same name.
-        common["revision"] = revision
-    common["seed"] = profile.seed
-    common["filler"] = profile.filler.model_dump(exclude_none=True)
-    arm = arm_for(spec)
-
-    settings = {"all": common}
-    for measure, version in VERSIONS.items():
-        settings[measure] = {"version": version}
-    settings["tokens"]["example"] = example
-    settings["activations"]["arm"] = arm.model_dump(exclude_none=True)
-    return settings
 
 
 class MeasuredPart:
@@ -196,7 +186,10 @@ class MeasuredPart:
         """Return the measurements of each model, by its name; missing ones are computed
         now and stored in results/.
         """
-        return {model.name: _completed(model, self.steps) for model in self.models}
+        for model in self.models:
+            if not model.uses_shipped and model.missing(self.steps):
+                _measure_missing(model, self.steps)
+        return {model.name: model.read(self.steps) for model in self.models}
 
 
 def measure(
@@ -209,13 +202,6 @@ def measure(
     interrupted run loses only its current step. Stored results load without torch.
     """
     return MeasuredPart(profile, *(parts or MEASURED_PARTS), stored=stored).complete()
-
-
-def _completed(model: Measurements, steps: Sequence[PlannedStep]) -> xr.Dataset:
-    """Return the measurements of steps on a model; missing ones are computed now."""
-    if not model.uses_shipped and model.missing(steps):
-        _measure_missing(model, steps)
-    return model.read(steps)
 
 
 def _measure_missing(model: Measurements, steps: Sequence[PlannedStep]) -> None:
