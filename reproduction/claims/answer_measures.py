@@ -13,6 +13,7 @@ the differences between pairs of its columns (treatment, reference).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import chain
 
 import pandas as pd
@@ -83,27 +84,23 @@ def sampling_differences(answers: pd.DataFrame, condition: str, k: int) -> xr.Da
     """Return pass@k under a condition minus that under `none`, in points, from the part
     sampling.
     """
-    points = POINTS * _by_condition(answers, "sampling", _passed(k))
+    points = POINTS * _by_condition(answers, "sampling", partial(_passed, k))
     _require_conditions(points, [condition, "none"])
     differences = {f"pass@{k}": points[condition] - points["none"]}
     return _values(differences, "difference")
 
 
-def _passed(k: int) -> Callable[[pd.DataFrame], pd.Series]:
-    """Return the function that computes pass@k by problem from the answers under one
-    condition; it raises Untestable if a problem has fewer than k samples.
+def _passed(k: int, group: pd.DataFrame) -> pd.Series:
+    """Return pass@k by problem from the answers under one condition; raise Untestable
+    if a problem has fewer than k samples.
     """
-
-    def passed(group: pd.DataFrame) -> pd.Series:
-        samples = right_by_sample(group)
-        fewest = samples.count(axis=1).min()
-        if fewest < k:
-            raise Untestable(
-                f"pass@{k} needs {k} samples of each problem, and {fewest} were taken"
-            )
-        return pd.Series(pass_at_k(samples, k), samples.index)
-
-    return passed
+    samples = right_by_sample(group)
+    fewest = samples.count(axis=1).min()
+    if fewest < k:
+        raise Untestable(
+            f"pass@{k} needs {k} samples of each problem, and {fewest} were taken"
+        )
+    return pd.Series(pass_at_k(samples, k), samples.index)
 
 
 def likelihood_differences(
