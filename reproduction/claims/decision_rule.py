@@ -129,7 +129,8 @@ def _least_favourable(
     """
     distances = {}
     for label, interval in intervals.items():
-        distance = distance_inside(interval.estimate, low, high)
+        # To the nearer bound; negative outside.
+        distance = min(interval.estimate - low, high - interval.estimate)
         error = float(np.nan_to_num(interval.error))
         if error:
             distances[label] = distance / error
@@ -142,13 +143,6 @@ def _least_favourable(
         if isclose(distances[label], least, rel_tol=TIE_TOLERANCE)
     ]
     return ties[0]
-
-
-def distance_inside(value: float, low: float, high: float) -> float:
-    """Return the distance from a value to the nearer bound of a range; negative if the
-    value lies outside.
-    """
-    return min(value - low, high - value)
 
 
 def lies_inside(interval: Interval, low: float, high: float) -> bool:

@@ -26,8 +26,6 @@ from reproduction.profiles import Profile
 
 FILE = "claims.json"
 VERDICTS = ("supported", "in part", "contradicted", "undecided")
-# Words for a claim that was tested on fewer than ENOUGH problems, or not at all.
-NOT_JUDGED = TOO_FEW, NOT_TESTED = "too few", "not tested"
 
 
 @dataclass(frozen=True)
@@ -126,14 +124,15 @@ class Verdict:
     @computed_field
     @property
     def word(self) -> str:
-        """The verdict as tables and figures print it: one of VERDICTS or NOT_JUDGED.
+        """The verdict as tables and figures print it: one of VERDICTS, or "too
+        few" for a claim that was tested on fewer than ENOUGH problems.
 
         A verdict that is lost after Holm's correction is undecided.
         """
         if self.n == 0:
-            return NOT_TESTED
+            return "not tested"
         if self.n < ENOUGH:
-            return TOO_FEW
+            return "too few"
         return "undecided" if self.lost else self.verdict
 
     @property
