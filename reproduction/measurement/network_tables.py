@@ -141,15 +141,14 @@ def _beside_controls(
     values: xr.DataArray, name: str, conditions: list[str], all_layers: bool = False
 ) -> pd.DataFrame:
     """Return the mean by layer and `inserted`, which names the insertion and the
-    network in words: the trained network under those conditions that were measured, and
-    the control networks with slashes.
+    network in words: the trained network under these conditions, and the control
+    networks with slashes.
     """
     trained = select_layers(values, all_layers)
     controls = values.sel(condition="mless")
     tables = {}
     for condition in conditions:
-        if condition in trained.condition:
-            tables[INSERTED[condition]] = trained.sel(condition=condition)
+        tables[INSERTED[condition]] = trained.sel(condition=condition)
     tables["slashes, untrained networks"] = controls.sel(network=UNTRAINED).mean(
         "network"
     )
