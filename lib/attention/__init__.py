@@ -3,7 +3,6 @@ head of a model of transformers.
 
     custom_attention   one attention function for all architectures, which `attending`
                        activates, and in which `hiding` hides tokens in some layers
-    hidden_tokens      the inserted tokens that it hides from later ones
     query_blocks       attention scores in blocks of queries, with windows, soft caps
                        and sinks, and their softmax; steps of generation, with one query
                        per row
