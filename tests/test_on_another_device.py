@@ -33,7 +33,8 @@ def test_no_operation_waits_for_the_device_or_leaves_it(model, monkeypatch):
     decoder = model.get_decoder()
     ids = torch.tensor(ROWS, device="meta")
     sums = torch.zeros(2, 2, 4, 1, 5, device="meta")
-    with attending(decoder, Recording(sums, index={0: 0, 1: 1}, last=1)):
+    rows = torch.ones(2, 1, 5, device="meta")
+    with attending(decoder, Recording(sums, rows, index={0: 0, 1: 1})):
         decoder(ids, use_cache=True)  # without a cache transformers waits for a result
 
     assert received._queries(decoder, ids, [1, 2], [5, 4], None).is_meta

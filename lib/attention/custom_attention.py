@@ -37,10 +37,10 @@ class Recording:
 
     # (B, L, H, R, T): the attention that each token receives from later queries, summed
     sums: torch.Tensor = field(default_factory=lambda: torch.empty(0))
-    # (B, R, T): 1 for the queries of each set; None: one set with all queries
-    rows: torch.Tensor | None = None
-    index: dict[int, int] = field(default_factory=dict)  # layer -> its index in L
-    last: int | None = None  # layer after which the forward pass ends; None: all run
+    # (B, R, T): 1 for the queries of each set
+    rows: torch.Tensor = field(default_factory=lambda: torch.empty(0))
+    # layer -> its index in L; the forward pass ends after the last one
+    index: dict[int, int] = field(default_factory=dict)
     # The values (B, K, T, D) and the outputs (B, T, H, D) of each layer's heads; None:
     # not recorded.
     values: dict[int, torch.Tensor] | None = None
@@ -65,10 +65,7 @@ class Recording:
         """
         slot = self.index[layer]
         stop = start + weights.shape[2]
-        if self.rows is None:
-            columns = weights.sum(-2, keepdim=True)
-        else:
-            columns = self.rows[:, None, :, start:stop] @ weights
+        columns = self.rows[:, None, :, start:stop] @ weights
         # add_ instead of +=, which would copy the result onto itself.
         self.sums[:, slot, :, :, first:stop].add_(columns)  # (B, H, R, keys)
 
@@ -160,7 +157,7 @@ def attending(
 
     recording: is filled by a forward pass. view: the tokens that are hidden. step: the
     decoding step that is computed. None: as in the enclosing block, if there is one. If
-    the recording has a last layer, StopForward ends the forward pass after it, which
+    the recording has layers, StopForward ends the forward pass after the last, which
     also ends the block without an error.
     """
     before = _active.get()
@@ -255,7 +252,7 @@ def _attend(
     if recording:
         recording.windows[layer] = sliding_window
         recorded = recording if layer in recording.index else None
-    ends = recorded is not None and layer == recorded.last
+    ends = recorded is not None and layer == max(recorded.index)
     is_mixed = not ends or (recorded and recorded.outputs is not None)
 
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling

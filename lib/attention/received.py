@@ -81,12 +81,10 @@ def observe(
     heads = decoder.config.num_attention_heads
     shape = (len(input_ids), len(layers), heads, *rows.shape[1:])
     index = {layer - 1: slot for slot, layer in enumerate(layers)}
-    every_query_counts = rows.shape[1] == 1 and bool(rows.all())
     recording = Recording(
         sums=torch.zeros(shape, device=device_of(model)),
-        rows=None if every_query_counts else rows,
+        rows=rows,
         index=index,
-        last=max(index),
         values={} if values else None,
         outputs={} if outputs else None,
     )
