@@ -38,32 +38,28 @@ def redistribute(
     x: torch.Tensor,
     settings: Arm = PAPER_ARM,
     *,
-    real: torch.Tensor | None = None,
+    lengths: Sequence[int] | None = None,
     generators: Sequence[torch.Generator] | None = None,
     seed: int = 0,
 ) -> torch.Tensor:
     """Return activations (B, T, F), or those of one sequence (T, F), whose near-zero
     elements are moved away from zero.
 
-    real: (B, T) bool, True for tokens that are not padding, which stays unchanged and
-    is excluded from the statistics. generators: one for each sequence, so that its
-    random numbers do not depend on its batch; None: each starts from `seed`. Signs are
-    kept, and moved elements stay within [min, Q_p1].
+    lengths: how many first tokens of each sequence change; the others, such as padding,
+    stay unchanged and are excluded from the statistics; None: all change. generators:
+    one for each sequence, so that its random numbers do not depend on its batch; None:
+    each starts from `seed`. Signs are kept, and moved elements stay within [min, Q_p1].
     """
     if x.numel() == 0:
         return x
     moved = x.clone().view(-1, *torch.atleast_2d(x).shape[-2:])
     batch, tokens, _ = moved.shape
     generators = generators or new_generators(batch, seed, x.device)
-    lengths = [tokens] * batch if real is None else real.sum(1).tolist()
+    lengths = lengths or [tokens] * batch
     for rows in _slices_of_equal_length(lengths, moved):
-        part = moved[rows]
-        kept: torch.Tensor | slice = slice(None)
-        if real is not None and lengths[rows.start] < tokens:
-            kept = real[rows]
-        values = part[kept]
-        groups = values.reshape(len(part), -1)
-        part[kept] = _moved(groups, settings, generators[rows]).view_as(values)
+        part = moved[rows, : lengths[rows.start]]
+        values = _moved(part.flatten(1), settings, generators[rows])
+        part.copy_(values.view_as(part))
     return moved.view_as(x)
 
 
@@ -71,16 +67,14 @@ def _slices_of_equal_length(lengths: Sequence[int], x: torch.Tensor) -> Iterator
     """Yield slices of neighbouring rows of (B, T, F) with the same number of tokens.
 
     lengths: of the rows, without padding. Slices are so short that little memory is
-    needed, and rows without tokens are left out. Unlike a list of rows, a slice needs
-    no synchronisation with the device.
+    needed. Unlike a list of rows, a slice needs no synchronisation with the device.
     """
     begin = 0
     for length, rows in itertools.groupby(lengths):
         stop = begin + len(list(rows))
-        if length:
-            size = max(1, ELEMENTS_AT_ONCE[x.device.type] // (length * x.shape[2]))
-            for first in range(begin, stop, size):
-                yield slice(first, min(first + size, stop))
+        size = max(1, ELEMENTS_AT_ONCE[x.device.type] // (length * x.shape[2]))
+        for first in range(begin, stop, size):
+            yield slice(first, min(first + size, stop))
         begin = stop
 
 
@@ -154,7 +148,7 @@ class Installed:
 
     The next forward passes use `generators`, one for each row of the batch. None: each
     row starts from `seed` with its prompt. In the next prompts, so many first tokens of
-    each row change as `lengths` says. None: all but the padding of the attention mask.
+    each row change as `lengths` says; a batch with padding needs it. None: all tokens.
     """
 
     def __init__(self, settings: Arm, seed: int):
@@ -163,35 +157,26 @@ class Installed:
         self.generators: Sequence[torch.Generator] | None = None
         self.lengths: Sequence[int] | None = None
         self._default_generators: list[torch.Generator] = []
-        self._real: torch.Tensor | None = None
         self._prompt = True
 
     def _before(self, decoder, args, kwargs) -> None:
-        """Note which tokens of a forward pass are padding, and whether the pass begins
-        a prompt.
-        """
-        mask = kwargs.get("attention_mask")
-        is_padding_mask = isinstance(mask, torch.Tensor) and mask.dim() == 2
-        self._real = mask.bool() if is_padding_mask else None
+        """Note whether a forward pass begins a prompt."""
         cache = kwargs.get("past_key_values")
-        past = 0 if cache is None else cache.get_seq_length()
-        self._prompt = past == 0
+        self._prompt = cache is None or cache.get_seq_length() == 0
 
     def _change(self, module, inputs, output: torch.Tensor) -> torch.Tensor:
         """Return the redistributed output of the activation module."""
         if self.settings.mode == "text" and not self._prompt:
             return output
-        rows, tokens = output.shape[:2]
-        if self._prompt or len(self._default_generators) != rows:
-            self._default_generators = new_generators(rows, self.seed, output.device)
-        real = self._real
-        if self._prompt and self.lengths is not None:
-            ends = torch.tensor(self.lengths, device=output.device)[:, None]
-            real = torch.arange(tokens, device=output.device) < ends
-        elif real is not None:
-            real = real[:, -tokens:].to(output.device)
+        lengths = None
+        if self._prompt:
+            lengths = self.lengths
+            each = new_generators(len(output), self.seed, output.device)
+            self._default_generators = each
         generators = self.generators or self._default_generators
-        return redistribute(output, self.settings, real=real, generators=generators)
+        return redistribute(
+            output, self.settings, lengths=lengths, generators=generators
+        )
 
 
 @contextlib.contextmanager
@@ -205,9 +190,8 @@ def installed(
     those of generated tokens. The block receives the `Installed`, whose random
     generators and lengths of prompts can be replaced.
 
-    A forward hook changes the output of `act_fn`, so no modeling code is replaced. The
-    attention_mask of a forward pass tells which tokens are padding, unless `lengths`
-    does. Raises InputError for a layer or an MLP that ARM does not support.
+    A forward hook changes the output of `act_fn`, so no modeling code is replaced.
+    Raises InputError for a layer or an MLP that ARM does not support.
     """
     arm = Installed(settings, seed)
     module = activation_module(model, settings.layer)
