@@ -32,12 +32,7 @@ class Step:
         known = self.masks.get((tokens, window))
         if known is not None:
             return known
-        position = torch.arange(tokens, device=self.last.device)
-        hidden = position > self.last
-        if window:
-            hidden |= position <= self.last - window
-        mask = torch.zeros_like(hidden, dtype=dtype)
-        mask.masked_fill_(hidden, -torch.inf)
+        mask = _causal_mask(self.last, tokens, window, dtype)
         self.masks[tokens, window] = mask
         return mask
 
@@ -62,6 +57,22 @@ class Step:
             rows, key, value, attn_mask=mask, scale=scaling
         )
         return output.flatten(1, 2).unsqueeze(1)
+
+
+def _causal_mask(
+    queries: torch.Tensor, keys: int, window: int | None, dtype: torch.dtype
+) -> torch.Tensor:
+    """Return the mask (..., keys) that is added to the scores of queries at these
+    positions (..., 1): 0 for the keys that a query attends to, else -inf.
+
+    window: how many keys a query attends to, with its own; None: all earlier ones.
+    """
+    key = torch.arange(keys, device=queries.device)
+    hidden = key > queries
+    if window:
+        hidden |= key <= queries - window
+    mask = torch.zeros_like(hidden, dtype=dtype)
+    return mask.masked_fill_(hidden, -torch.inf)
 
 
 # Elements of one block of scores. On a CPU, 2 MiB of float32 fit into the cache. A GPU
@@ -191,10 +202,5 @@ def _mask(
 
     before: the number of keys before the position of the first query.
     """
-    query = torch.arange(before, before + queries, device=device)[:, None]
-    key = torch.arange(keys, device=device)
-    hidden = key > query
-    if window:
-        hidden |= key <= query - window
-    mask = torch.zeros_like(hidden, dtype=dtype)
-    return mask.masked_fill_(hidden, -torch.inf)
+    positions = torch.arange(before, before + queries, device=device)
+    return _causal_mask(positions[:, None], keys, window, dtype)
