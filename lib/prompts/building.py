@@ -95,7 +95,7 @@ class Prompt:
 
 def build_prompt(
     tokenizer,
-    problem: str,
+    problem: str | Problem,
     condition: str | Condition,
     *,
     format: str = "plain",
@@ -104,58 +104,39 @@ def build_prompt(
 ) -> Prompt:
     """Return the prompt of a problem under a condition (the paper's appendix).
 
-    problem: its text, in LaTeX. format: "plain" or "chat" with spaces between the
-    parts, "authors", as in the authors' released code, or "authors-chat". filler: the
-    texts that conditions insert; None: the defaults. examples: worked examples, which
-    precede the problem as finished turns of the chat. Raises InputError for an unknown
-    condition or format, repeat and hint, which need another text of the problem, a
-    blank problem, a text with a special token, a filler that cannot be cut to its
-    length, a separator or spaces in a format that has spaces anyway, and if the
-    insertion changes one of the original tokens in such a format (the message names
-    it).
+    problem: a `Problem`, which the condition may pose in another text, or its text, in
+    LaTeX. format: "plain" or "chat" with spaces between the parts, "authors", as in the
+    authors' released code, or "authors-chat". filler: the texts that conditions insert;
+    None: the defaults. examples: worked examples, which precede the problem as finished
+    turns of the chat. Raises InputError for an unknown condition or format, repeat and
+    hint, which change the text, without a `Problem`, a blank problem, a text with a
+    special token, a filler that cannot be cut to its length, a separator or spaces in a
+    format that has spaces anyway, and if the insertion changes one of the original
+    tokens in such a format (the message names it).
     """
     condition = parse_condition(condition)
-    if condition.posed:
+    if isinstance(problem, Problem):
+        problem = posed(problem, condition)
+    elif condition.posed:
         raise InputError(
-            f"{condition} changes the text of the problem: build its prompt with"
-            " lib.prompts.building.prompt_of"
+            f"{condition} changes the text of the problem: give a"
+            " lib.prompts.problems.Problem instead of a text"
         )
     filler = condition.filler(filler or Filler())
-    problem = problem.strip()
-    if not problem:
+    text = problem.strip()
+    if not text:
         raise InputError("the problem is blank")
-    require_no_special_token(tokenizer, problem, f"the problem {problem[:40]!r}")
+    require_no_special_token(tokenizer, text, f"the problem {text[:40]!r}")
     for example in examples:
         shown = f"{example.problem}\n{example.solution}"
         require_no_special_token(tokenizer, shown, f"the example {shown[:40]!r}")
-    content = _content(problem, condition, format, examples)
+    content = _content(text, condition, format, examples)
     baseline = _encode(tokenizer, content)
     if condition.inserted == "none":
         return baseline
     if content.is_glued:
         return _glued(tokenizer, content, baseline, condition, filler)
     return _spaced(tokenizer, content, baseline, condition, filler)
-
-
-def prompt_of(
-    tokenizer,
-    problem: Problem,
-    condition: Condition,
-    format: str,
-    filler: Filler,
-    examples: Sequence[Example] = (),
-) -> Prompt:
-    """Return the prompt of a problem, as `build_prompt` does, also under the conditions
-    that pose it in another text.
-    """
-    return build_prompt(
-        tokenizer,
-        posed(problem, condition),
-        condition.model_copy(update={"posed": None}),
-        format=format,
-        filler=filler,
-        examples=examples,
-    )
 
 
 class _Content(NamedTuple):

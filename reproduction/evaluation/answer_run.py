@@ -33,7 +33,7 @@ from lib.generation.engine_interface import (
 from lib.grading.authors_grader import is_correct_by_authors, is_exact_match
 from lib.grading.worker_pool import grade
 from lib.models.loading import Loaded, load_without_weights
-from lib.prompts.building import Prompt, prompt_of
+from lib.prompts.building import Prompt, build_prompt
 from lib.prompts.conditions import Condition, Filler
 from lib.prompts.problems import Problem, load_problems
 from reproduction.evaluation.rows import (
@@ -153,11 +153,17 @@ class _AnswerRun:
         source, dtype, format = wanted.model
         loaded = load_without_weights(source.spec, self.device, dtype, fetch=False)
         problems = {one.id: one for one in load_problems(self.accuracy.problems)}
-        shared = format, self.filler, self.accuracy.examples
         answers = {}
         for key, (listed, condition, sample) in missing.items():
             problem = problems[listed.id]
-            prompt = prompt_of(loaded.tokenizer, problem, condition, *shared)
+            prompt = build_prompt(
+                loaded.tokenizer,
+                problem,
+                condition,
+                format=format,
+                filler=self.filler,
+                examples=self.accuracy.examples,
+            )
             arm = condition.arm_over(source.arm)
             answers[key] = MissingAnswer(problem, condition, sample, prompt, arm)
         engine_class(self.accuracy.engine)

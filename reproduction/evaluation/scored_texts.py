@@ -24,7 +24,7 @@ from lib.errors import InputError
 from lib.files.row_store import read_settings
 from lib.models.loading import Loaded
 from lib.models.sources import resolve
-from lib.prompts.building import prompt_of
+from lib.prompts.building import build_prompt
 from lib.prompts.conditions import Filler, is_chat
 from lib.prompts.insertions import require_no_special_token
 from lib.prompts.problems import Problem, load_problems, solved_problems
@@ -111,7 +111,9 @@ def texts_to_score(
     with progress.bar(name, len(scorable), least=PROMPTS_WITH_A_BAR) as bar:
         for key, one in scorable.items():
             problem, condition = problems[one.problem.id], one.condition
-            prompt = prompt_of(loaded.tokenizer, problem, condition, format, filler)
+            prompt = build_prompt(
+                loaded.tokenizer, problem, condition, format=format, filler=filler
+            )
             lead, scored = _lead_and_text(loaded, format, problem, one)
             texts[key] = TextToScore(
                 problem=problem,
