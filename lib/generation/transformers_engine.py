@@ -29,9 +29,6 @@ from lib.prompts.batches import batch_tokens, in_batches
 # Share of the free memory that the cache may use. The rest is for prefills on a GPU,
 # and for other programs on a CPU.
 CACHE_SHARE = {"cuda": 0.8, "cpu": 0.5}
-# Tokens per block whose probabilities are summed first. The size of most vocabularies
-# is a multiple of it.
-BLOCK_TOKENS = 128
 
 
 class Engine(Writer):
@@ -225,37 +222,19 @@ def _tokens_at(
     """Return the tokens (N,) that uniform draws (N,) from [0, 1) select, and the sums
     (N,) of the probabilities (N, vocabulary), which need not be 1.
 
-    A draw selects the token at which the cumulative sum exceeds that share of the
+    A draw selects the token at which the cumulative sum first exceeds that share of the
     total (inverse transform sampling). Probabilities are summed in float64 in the
     vocabulary's order: an order by probability would depend on rounding, which differs
-    between batches. For speed, blocks of tokens are summed first, and then the tokens
-    of the block that contains the share.
+    between batches.
     """
-    if missing := -probabilities.shape[1] % BLOCK_TOKENS:
-        probabilities = torch.nn.functional.pad(probabilities, (0, missing))
-    blocks = probabilities.unflatten(1, (-1, BLOCK_TOKENS))
-    reached = blocks.sum(-1, dtype=torch.float64).cumsum(-1)
-    total = reached[:, -1:]
-    block, rest = _first_above(reached, draws[:, None] * total)
-    inside = blocks.take_along_dim(block[:, :, None], 1)[:, 0].double().cumsum(-1)
-    index, _ = _first_above(inside, rest)
-    return (block * BLOCK_TOKENS + index)[:, 0], total[:, 0]
-
-
-def _first_above(
-    sums: torch.Tensor, bounds: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the index (N, 1) at which each row of increasing sums (N, M) first exceeds
-    its bound (N, 1), and by how much the bound exceeds the previous sum.
-
-    A bound that reaches the last sum by rounding is lowered below it, so that the index
-    is one at which the sums increase.
-    """
-    largest = sums[:, -1:]
-    bounds = bounds.minimum(largest.nextafter(torch.zeros_like(largest)))
-    index = torch.searchsorted(sums, bounds, right=True).clamp_(max=sums.shape[1] - 1)
-    before = torch.nn.functional.pad(sums, (1, 0)).gather(1, index)
-    return index, bounds - before
+    sums = probabilities.cumsum(-1, dtype=torch.float64)
+    total = sums[:, -1:]
+    # A bound that reaches the total by rounding is lowered below it, so that the sums
+    # increase at the token.
+    below_total = total.nextafter(torch.zeros_like(total))
+    bounds = (draws[:, None] * total).minimum(below_total)
+    tokens = torch.searchsorted(sums, bounds, right=True)
+    return tokens.clamp_(max=sums.shape[1] - 1)[:, 0], total[:, 0]
 
 
 def _token_numbers(tokens: torch.Tensor, is_nan: torch.Tensor) -> list[int]:
