@@ -144,12 +144,8 @@ def first_layers(repo: str, layers: int, revision: str | None = None) -> Path:
         _fetch(repo, small.name, layers, partial)
 
     with hub_errors(repo):
-        return complete_folder(layers_folder(repo, small.name, layers), fill)
-
-
-def layers_folder(repo: str, commit: str, layers: float) -> Path:
-    """Return the folder in the cache for a model's first layers."""
-    return paths.CACHE / "tensors" / repo / f"layers-{layers}" / commit
+        of_repo = paths.CACHE / "tensors" / repo
+        return complete_folder(of_repo / f"layers-{layers}" / small.name, fill)
 
 
 def needed_tensors(names: Iterable[str], layers: int) -> set[str]:
