@@ -106,8 +106,9 @@ def _hiding_inserted(
     inserted tokens of these prompts, the rows of each forward pass.
     """
     spans = [prompt.spans["inserted"] for prompt in prompts]
-    hidden = condition.view.hidden(loaded.layers)
-    silenced = condition.view.silenced(loaded.layers)
+    view = condition.view
+    hidden = view.hidden(loaded.layers)
+    silenced = view.shown(loaded.layers) if view.silent else ()
     visible = condition.visible
     shown = [visible.within(span) for span in spans] if visible else None
     return hiding(loaded.model, spans, hidden, silenced, shown)

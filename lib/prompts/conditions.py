@@ -174,23 +174,17 @@ class View(NamedTuple):
     last: int | None  # None: the last layer of the model
     silent: bool = False  # visible as keys, but with values of zero
 
-    def hidden(self, layers: int) -> list[int]:
-        """Return the layers in which the inserted tokens are hidden, in a model with so
-        many layers.
+    def shown(self, layers: int) -> range:
+        """Return the layers in which the inserted tokens are visible, in a model with
+        so many layers.
         """
-        last = layers if self.last is None else self.last
-        return [
-            layer for layer in range(1, layers + 1) if not self.first <= layer <= last
-        ]
+        last = layers if self.last is None else min(self.last, layers)
+        return range(self.first, last + 1)
 
-    def silenced(self, layers: int) -> list[int]:
-        """Return the layers in which the inserted tokens are visible with values of
-        zero, in a model with so many layers.
-        """
-        if not self.silent:
-            return []
-        hidden = self.hidden(layers)
-        return [layer for layer in range(1, layers + 1) if layer not in hidden]
+    def hidden(self, layers: int) -> list[int]:
+        """Return the layers in which they are hidden."""
+        shown = self.shown(layers)
+        return [layer for layer in range(1, layers + 1) if layer not in shown]
 
 
 EVERY_LAYER = View(1, None)
