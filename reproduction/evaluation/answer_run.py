@@ -153,17 +153,15 @@ class _AnswerRun:
         source, dtype, format = wanted.model
         loaded = load_without_weights(source.spec, self.device, dtype, fetch=False)
         problems = {one.id: one for one in load_problems(self.accuracy.problems)}
+        shared = {
+            "format": format,
+            "filler": self.filler,
+            "examples": self.accuracy.examples,
+        }
         answers = {}
         for key, (listed, condition, sample) in missing.items():
             problem = problems[listed.id]
-            prompt = build_prompt(
-                loaded.tokenizer,
-                problem,
-                condition,
-                format=format,
-                filler=self.filler,
-                examples=self.accuracy.examples,
-            )
+            prompt = build_prompt(loaded.tokenizer, problem, condition, **shared)
             arm = condition.arm_over(source.arm)
             answers[key] = MissingAnswer(problem, condition, sample, prompt, arm)
         engine_class(self.accuracy.engine)
