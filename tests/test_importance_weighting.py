@@ -75,6 +75,8 @@ def test_prompts_without_common_texts_give_the_unweighted_difference(sample):
     # For the prompts that drew the sample this is the smallest possible size.
     weights = log_weights(sample["log_p"], sample["log_p"])
     assert effective_sample_size(weights) == pytest.approx(len(weights) / 2)
+    weights[:, 0] = -np.inf  # a prompt that gives none of the answers
+    assert effective_sample_size(weights) == 0
 
 
 @pytest.mark.parametrize("shift", [-1000, 100])

@@ -7,6 +7,7 @@ import torch
 from eager import hidden_by_hand
 from transformers import DynamicCache
 
+from lib.attention import query_blocks
 from lib.attention.custom_attention import hiding
 from lib.attention.received import received_attention
 
@@ -37,7 +38,8 @@ def cut_by_hand(visible=slice(0, 0)):
 
 
 @pytest.mark.parametrize("hidden", [(), (1,), (2, 3), EVERY_LAYER], ids=str)
-def test_hiding_a_span_equals_a_mask_made_by_hand(model, hidden):
+def test_hiding_a_span_equals_a_mask_made_by_hand(model, hidden, monkeypatch):
+    monkeypatch.setattr(query_blocks, "BLOCK_ELEMENTS", 1)
     ids = torch.randint(3, 97, (20,))
     with hiding(model, [SPAN], hidden=hidden):
         by_module = states(model, ids)

@@ -95,6 +95,11 @@ def test_observed_outputs_are_the_inputs_of_the_output_projection(name):
     assert not observe(model, ids, [1], values=True).outputs
 
 
+def test_a_sink_takes_its_share_of_the_attention():
+    weights = query_blocks.softmax_weights(torch.zeros(1, 2, 1, 3), torch.zeros(2))
+    torch.testing.assert_close(weights, torch.full((1, 2, 1, 3), 0.25))
+
+
 SIZES = "lengths must be 1 numbers from 1 to 12"
 
 

@@ -5,7 +5,7 @@ judges the stored evidence.
 import numpy as np
 import pandas as pd
 import pytest
-from evidence import CLAIMS, answers, lambdas, right, verdict_on
+from evidence import CLAIMS, answers, lambdas, right, scores, verdict_on
 
 from lib.statistics.proportions import clopper_pearson
 from reproduction.claims.claim import load_claims, values_of
@@ -23,8 +23,10 @@ def test_claims_have_different_names_and_a_range():
 
 def test_an_invalid_claim_is_refused_by_name(tmp_path, refused):
     path = tmp_path / "claims.yaml"
-    path.write_text("claims: [{id: mine, measure: compared}]")
-    assert "claims.yaml: claim mine: claim: missing field" in refused(load_claims, path)
+    path.write_text("claims: [{id: mine, measure: compared, otherwise: {a: 1}}]")
+    message = refused(load_claims, path)
+    assert "claims.yaml: claim mine: claim: missing field" in message
+    assert "otherwise.a: unknown field" in message
 
 
 def test_later_layers_are_averaged_over_the_problems_that_reached_them():
@@ -109,6 +111,11 @@ def test_the_best_of_many_settings_is_compared_with_the_best_by_chance():
     alone = answers("arm_map", none=right(20), a=right(40))
     reason = verdict_on("arm-peak", alone).reason
     assert reason.startswith("the profile compares fewer than two conditions")
+
+
+def test_the_gain_between_spaces_is_subtracted_from_that_of_slashes():
+    rows = scores(mless=5, space=1, **{"mless-spaced": 2})
+    assert verdict_on("separator-glue", {"scores": rows}).verdict == "supported"
 
 
 @pytest.mark.parametrize("name", CLAIMS)

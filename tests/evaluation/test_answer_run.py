@@ -315,6 +315,21 @@ def test_a_second_run_generates_what_is_new_and_keeps_all_that_is_stored(
     assert not engine.calls
 
 
+def test_answers_that_another_run_stores_meanwhile_are_not_generated_again(
+    answered, engine, monkeypatch
+):
+    load = module.engine_class
+
+    def meanwhile(name):
+        monkeypatch.setattr(module, "engine_class", load)
+        answered()
+        return load(name)
+
+    monkeypatch.setattr(module, "engine_class", meanwhile)
+    answered("mless:5")
+    assert [len(requests) for requests, _ in engine.calls] == [4, 4]
+
+
 def test_one_more_problem_or_a_corrected_answer_computes_one_problem(
     answered, tmp_path, engine
 ):

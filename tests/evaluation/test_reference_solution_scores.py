@@ -321,9 +321,9 @@ def test_scored_texts_have_no_beginning_of_sequence_token(tiny):
 def test_a_text_may_fill_the_context_but_not_exceed_it(tiny):
     text = solution_wanted(tiny)
     length = len(text.ids)
-    require_scorable(Mock(context=length, layers=2), text)
+    require_scorable(Mock(context=length, layers=1), text)
     with pytest.raises(InputError, match=f"solution are {length} tokens"):
-        require_scorable(Mock(context=length - 1, layers=2), text)
+        require_scorable(Mock(context=length - 1, layers=1), text)
 
 
 def test_a_solution_that_exceeds_the_context_is_named_before_anything_is_written(

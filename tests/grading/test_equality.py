@@ -102,6 +102,7 @@ x=1, x=2, \text{ and } x=3 | 1,2,3
 \pm 1 \mp \sqrt{2} | 1-\sqrt{2}, -1+\sqrt{2} ≠ 1+\sqrt{2}, -1-\sqrt{2}
 3 | 3\,\mathrm{m/s^2} | 3\,\mathrm{m}\cdot\mathrm{s}^{-1} ≠ 3\mathrm{i}
 5\text{ cm} | 5\,\mathrm{cm} ≠ 5\,\mathrm{km}
+5\text{ kg}\cdot\text{m} ≠ 5\text{ g}\cdot\text{m}
 42 | {\color{blue} 42} | \textcolor{red}{42} | \underline{42}
 42 | \therefore x = 42 | \Large 42 | 42 \qquad \blacksquare | 42~\checkmark | \ensuremath{42} ≠ \textcolor{red}{24}
 (2,3) | \begin{cases} x = 2, \\ y = 3 \end{cases} | \left\{\begin{array}{l} x=2 \\ y=3 \end{array}\right. ≠ \begin{cases} x=3 \\ y=2 \end{cases}
@@ -182,7 +183,7 @@ e^{i\pi/4} | \cos 45^\circ + i\sin 45^\circ ≠ \operatorname{cis}\frac{\pi}{2}
 \emptyset | 无解 | \text{空集}
 \text{(D)} | 选D | \text{选项 D} ≠ 选B
 \{3,4,\ldots,7\} | \{3,4,...,7\} ≠ \{3,4,\ldots,8\} | \{3,5,\ldots,7\}
-2,4,6,\ldots | 2,4,6,\dots ≠ 2,4,6
+2,4,6,\ldots | 2,4,6,\dots | 2,4,3+3,\dots ≠ 2,4,6
 u - v ≠ u v | U-V | v-u
 T-t ≠ t-T | T t
 A/a ≠ a/A

@@ -95,6 +95,7 @@ def test_curves_show_the_chosen_head_without_and_with_the_filler(loaded, monkeyp
     plain = build_prompt(loaded.tokenizer, PROBLEM, "none")
     filled = build_prompt(loaded.tokenizer, PROBLEM, "mless", filler=filler)
     np.testing.assert_array_equal(after, received_by(loaded, filled, [3])[0, 1])
+    assert np.isnan(before[inserted]).all()
     alone = np.delete(before, inserted)
     np.testing.assert_array_equal(alone, received_by(loaded, plain, [3])[0, 1])
     assert chosen == (3, 2)
