@@ -26,6 +26,7 @@ from transformers import PreTrainedModel
 
 from lib.arm.mlp_activations import activation_module, near_zero_bound, order_statistics
 from lib.arm.settings import Arm
+from lib.errors import InputError
 
 PAPER_ARM = Arm()
 MIN_FRACTION = 0.02
@@ -171,6 +172,11 @@ class Installed:
         lengths = None
         if self._prompt:
             lengths = self.lengths
+            if lengths and len(lengths) > 1 and output.dim() == 2:
+                raise InputError(
+                    "this model joins the prompts of a batch before its MLP, where ARM"
+                    " needs them apart: set batch_size to 1"
+                )
             each = new_generators(len(output), self.seed, output.device)
             self._default_generators = each
         generators = self.generators or self._default_generators

@@ -16,6 +16,7 @@ from torch.nn.utils.rnn import pad_sequence
 from lib.arm.mlp_activations import activation_module, watched
 from lib.arm.redistribution import installed, redistribute
 from lib.arm.settings import Arm, Mode, parse_arm
+from lib.errors import InputError
 
 
 def by_definition(x, draws, c, p1, mode, fraction):
@@ -142,6 +143,14 @@ def test_the_hook_changes_its_layer_equally_each_time_and_is_removed(family, lay
             torch.testing.assert_close(seen(model, ids, layer), expected)
         raise RuntimeError("on purpose")
     assert torch.equal(seen(model, ids, layer), before)
+
+
+def test_a_model_that_joins_the_prompts_of_a_batch_is_refused():
+    model = FAMILIES["opt"]()
+    with installed(model) as arm:
+        arm.lengths = [3, 3]
+        with pytest.raises(InputError, match="set batch_size to 1"):
+            model(torch.ones(2, 3, dtype=torch.long))
 
 
 def test_padding_is_ignored_and_unchanged():
