@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import scipy
 
+from lib.files.text_files import read_yaml
 from lib.grading.authors_grader import is_correct_by_authors
 from lib.prompts.conditions import AUTHORS_INSTRUCTION, INSTRUCTION
 from lib.prompts.problems import listed_problems, sampling_order
@@ -31,6 +32,7 @@ from lib.statistics.proportions import mcnemar_exact
 from reproduction import evaluation
 from reproduction.evaluation.answer_tables import (
     EFFECT_INTERVAL,
+    PAPER,
     accuracy_by_problem,
     answer_groups,
     by_limit,
@@ -49,6 +51,8 @@ from studies.stored_contrasts import (
     attention_taken,
     change_of_nats,
     contrasts,
+    first_token,
+    single_problems,
     verdict_counts,
 )
 
@@ -569,6 +573,35 @@ def baselines(drawn: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def paper_gains(table: pd.DataFrame) -> pd.DataFrame:
+    """A row per model of `weights`: by how many points it would gain with the odds
+    ratio of Qwen2.5-Math-1.5B in the paper's Table 1 (`gain`), and the lowest and the
+    highest gain by the odds ratios of the models in Tables 1 and 5.
+    """
+    paper = read_yaml(PAPER)
+    reported = pd.concat(
+        pd.DataFrame(paper[name]["values"]).T for name in ("table1", "table5")
+    )
+    odds = reported / (POINTS - reported)
+    ratios = odds["mless"] / odds["none"]
+    rows = []
+    for model, of_model in by_model(table):
+        right = of_model["right"].iloc[0]
+        new_odds = ratios * right / (POINTS - right)
+        gains = POINTS * new_odds / (1 + new_odds) - right
+        row = {"model": model, "gain": gains.iloc[0]}
+        rows.append(row | {"lowest": gains.min(), "highest": gains.max()})
+    return pd.DataFrame(rows)
+
+
+def processors(sampled: pd.DataFrame) -> pd.DataFrame:
+    """A row per model and kind of processor: how many sampled answers it wrote."""
+    on_gpu = sampled["processor"].str.startswith("NVIDIA")
+    kinds = on_gpu.map({True: "GPU", False: "CPU"})
+    by_kind = sampled.groupby(["model", kinds], sort=False)
+    return by_kind.size().reset_index(name="answers")
+
+
 def blocks(drawn: pd.DataFrame, order: list[str]) -> pd.DataFrame:
     """The row of `weights` for slashes on the first LAST_LOOK problems of the sample,
     and on the others.
@@ -646,9 +679,8 @@ def _chance() -> pd.DataFrame:
     return chance(points.loc[in_order()].to_numpy(), greedy, sampled)
 
 
-def _contrasts() -> pd.DataFrame:
-    ablations = evaluation.scores(load_profile("families"), "ablations")
-    return contrasts(solutions(), ablations)
+def _ablations() -> pd.DataFrame:
+    return evaluation.scores(load_profile("families"), "ablations")
 
 
 TABLES: dict[str, Callable[[], pd.DataFrame]] = {
@@ -662,14 +694,18 @@ TABLES: dict[str, Callable[[], pd.DataFrame]] = {
     "nats_and_points": lambda: nats_and_points(solutions(), draws()),
     "right_minus_wrong": lambda: right_minus_wrong(draws()),
     "rescue": lambda: rescue(draws()),
-    "contrasts": _contrasts,
+    "contrasts": lambda: contrasts(solutions(), _ablations()),
+    "single_problems": lambda: single_problems(_ablations()),
     "attention_taken": attention_taken,
+    "first_token": first_token,
     "verdict_counts": lambda: verdict_counts("families"),
     "authors_verdict_counts": lambda: verdict_counts("authors"),
     "authors_answers": lambda: summarise(evaluation.answers(load_profile("authors"))),
     "weights": lambda: weights(draws()),
     "mixed_weights": lambda: mixed_weights(draws()),
     "baselines": lambda: baselines(draws()),
+    "paper_gains": lambda: paper_gains(weights(draws())),
+    "processors": lambda: processors(answers("draws")),
     "blocks": lambda: blocks(_growing(), in_order()),
     "authors_rule": lambda: pd.concat(map(authors_rule, ("families", "demo"))),
 }

@@ -14,6 +14,7 @@ from reproduction import paths
 from reproduction.claims.verdicts import (
     VERDICTS,
     Verdict,
+    models_of,
     read_verdicts,
     verdict_table,
 )
@@ -96,7 +97,8 @@ def _changes(
     """Return a row per model that has problems scored under both conditions."""
     treatment, reference = pair
     rows = []
-    for model, of_model in scores.groupby("model", sort=False):
+    for model in models_of(verdicts()):
+        of_model = scores[scores["model"] == model]
         if not {treatment, reference} <= set(of_model["condition"]):
             continue
         change = change_of_nats(of_model, treatment, reference)
@@ -105,6 +107,37 @@ def _changes(
         row |= mean_and_bounds(CHANGE, change, "mean")
         rows.append(row | {"p_value": level_of(change)})
     return rows
+
+
+def single_problems(scores: pd.DataFrame) -> pd.DataFrame:
+    """A row per model: the mean and the standard deviation over problems of the change
+    by slashes, in nats, and the lowest and the highest of Spearman's rank correlations
+    with the changes in another model.
+    """
+    by_model = scores.groupby("model", sort=False)
+    changes = pd.DataFrame(
+        {model: change_of_nats(rows, "mless", "none") for model, rows in by_model}
+    )
+    correlations = changes.corr("spearman")
+    others = correlations[correlations < 1]
+    columns = {"mean": changes.mean(), "sd": changes.std()}
+    columns |= {"lowest": others.min(), "highest": others.max()}
+    return pd.DataFrame(columns).rename_axis("model").reset_index()
+
+
+def first_token() -> pd.DataFrame:
+    """A row per model whose tokens are shown: the attention that the first token of the
+    example prompt receives in layer 1 without and with slashes, the mean over heads.
+    """
+    rows = []
+    for model, measured in measure(load_profile("families"), "tokens").items():
+        if "received" not in measured:
+            continue
+        received = measured["received"].sel(layer=1).isel(token=0).mean("head")
+        conditions = ("none", "mless")
+        row = {name: float(received.sel(condition=name)) for name in conditions}
+        rows.append({"model": model} | row)
+    return pd.DataFrame(rows)
 
 
 def attention_taken() -> pd.DataFrame:
