@@ -12,7 +12,7 @@
 # make conda       the same environment for conda users, with the demo model's weights
 # make bench       timings on this machine, into benchmarks/results
 # make gpu         throughput of received attention, likelihoods and answers on a GPU, into benchmarks/results
-# make readme      docs/*.md from docs/templates, after `make reproduce` or `make bench` changed numbers
+# make readme      the tables of docs/*.md from stored results, after `make reproduce` or `make bench` changed numbers
 # make outputs     run the notebooks in place, so that they store the outputs that the tests compare
 # Each target first installs what is missing in .venv, and repeats nothing.
 

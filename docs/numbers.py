@@ -2,13 +2,13 @@
 
     python -m docs.numbers
 
-README.md, docs/report.md and the notebooks' sentences are written by hand, and so are
-the sentences of the documents whose tables docs.write fills in. In all of them an
-estimate with its interval, such as "+1.7 [-1.8, +5.3]", must be a stored one, rounded
-to the printed decimals, and have the number of problems that stands beside it. In the
-former, every other number belongs to a phrase, such as "10 to 39 %" or "layer 1", for
-which docs/numbers.yaml names stored cells or a constant. The command prints each number
-that has neither, with its sentence, and tests/test_documents.py fails if there is one.
+The documents and the notebooks' sentences are written by hand, except for the tables
+that docs.write fills in. An estimate with its interval, such as "+1.7 [-1.8, +5.3]",
+must be a stored one, rounded to the printed decimals, and have the number of problems
+that stands beside it. Every other number belongs to a phrase, such as "10 to 39 %" or
+"layer 1", for which docs/numbers.yaml names stored cells or a constant. The command
+prints each number that has neither, with its sentence, and tests/test_documents.py
+fails if there is one.
 """
 
 import functools
@@ -18,13 +18,11 @@ import sys
 from collections.abc import Iterator
 from itertools import chain
 
-import pandas as pd
 import yaml
 
-from docs.write import TEMPLATES
+from docs.stored import chosen, estimates
+from docs.write import with_tables
 from reproduction import paths
-from reproduction.figures import short
-from reproduction.figures.notebook_tables import intervals_of
 
 DOCUMENTS = [
     "README.md",
@@ -32,8 +30,6 @@ DOCUMENTS = [
     *(f"docs/{name}.md" for name in ("report", "findings", "weighted_pass_rates")),
     *sorted(f"notebooks/{path.name}" for path in paths.NOTEBOOKS.glob("0*.ipynb")),
 ]
-# Folders of stored tables, whose paths in them are their names.
-FOLDERS = ("studies/results", "figures", "data", "benchmarks/results")
 # What holds no number to compare: code, formulas, the targets of links, papers' ids,
 # and the marks of lists.
 NO_PROSE = re.compile(
@@ -58,50 +54,9 @@ END = re.compile(r"(?<=[.:!?])\s|\n\n|\|?\n[|-]")
 
 
 @functools.cache
-def tables() -> dict[str, pd.DataFrame]:
-    """Return the stored tables by their names, such as chance, families/slashes or
-    families/claims; a column `short` has the models' short names.
-    """
-    found = {}
-    for path in paths.DATA.glob("*/claims.json"):
-        rows = json.loads(path.read_text())
-        found[f"{path.parent.name}/claims"] = pd.json_normalize(rows)
-    for folder in FOLDERS:
-        for path in (paths.ROOT / folder).rglob("*.csv"):
-            name = path.relative_to(paths.ROOT / folder).with_suffix("")
-            found[str(name)] = pd.read_csv(path)
-    for name, rows in found.items():
-        if "model" in rows:
-            found[name] = rows.assign(short=rows["model"].map(short))
-    return found
-
-
-@functools.cache
-def estimates() -> list[tuple[float, float, float, float]]:
-    """Return every stored estimate with the bounds of its interval and its n."""
-    pool = []
-    for found in tables().values():
-        triples = [list(triple) for triple in intervals_of(list(found))]
-        for group in ("", "control.", "uniform.", "of_example."):
-            if f"{group}effect" in found and f"{group}low" in found:
-                triples.append([f"{group}{end}" for end in ("effect", "low", "high")])
-        for triple in triples:
-            n = found.get("n", 0)
-            pool += (
-                found[triple].assign(n=n).dropna().itertuples(index=False, name=None)
-            )
-    return pool
-
-
-@functools.cache
 def sources() -> dict[str, dict]:
     """Return the sources of phrases: of all documents (constants), and of each."""
     return yaml.safe_load((paths.ROOT / "docs/numbers.yaml").read_text())
-
-
-def phrased(name: str) -> bool:
-    """Return whether all numbers of a document are compared: it has no template."""
-    return not (TEMPLATES / f"{name.removeprefix('docs/')}.j2").exists()
 
 
 def text_of(name: str) -> str:
@@ -112,7 +67,7 @@ def text_of(name: str) -> str:
         cells = json.loads(text)["cells"]
         written = [cell["source"] for cell in cells if cell["cell_type"] == "markdown"]
         return "\n\n".join("".join(source) for source in written)
-    return text if phrased(name) else re.sub(r"^\|.*\n", "", text, flags=re.M)
+    return with_tables(name, text, lambda *table: [])
 
 
 @functools.cache
@@ -145,12 +100,13 @@ def rounds_to(value: float, said: str) -> bool:
 
 
 def cells(source: str) -> list[float]:
-    """Return the values of a source: a table, a condition on its rows, and columns, as
-    in `chance | of == "greedy answers" | p_value`. + before the columns adds the values
-    of each.
+    """Return the values of a source's columns in its rows, as in `chance | of ==
+    "greedy answers" | p_value`. + before the columns adds the values of each, and a
+    source without columns has the number of its rows.
     """
-    name, condition, columns = (part.strip() for part in source.split("|"))
-    rows = tables()[name].query(condition) if condition else tables()[name]
+    rows, columns = chosen(source)
+    if not columns:
+        return [len(rows)]
     if columns.startswith("+"):
         return [rows[column].sum() for column in columns[1:].split(", ")]
     return [value for column in columns.split(", ") for value in rows[column]]
@@ -158,14 +114,14 @@ def cells(source: str) -> list[float]:
 
 def supported(phrase: str, values: list[float]) -> bool:
     """Return whether the numbers of a phrase are the values in their order or, if there
-    are more values, the lowest and the highest of them, or one of these two. A share
-    counts as a percentage, too.
+    are more values, the lowest and the highest of them, with or without their signs, or
+    one of these two without. A share counts as a percentage, too.
     """
     said = re.findall(NUMBER, phrase)
     if not values:
         return False
     low, *_, high = sorted([*values, values[0]], key=abs)
-    choices = [values, [low, high], [low], [high]]
+    choices = [values, [min(values), max(values)], [low, high], [low], [high]]
     factors = (1, 100) if "%" in phrase else (1,)
     return any(
         all(
@@ -198,7 +154,7 @@ def sentence(text: str, position: int) -> str:
     return " ".join(text[start:end].split())
 
 
-def stored(match: re.Match) -> bool:
+def is_stored(match: re.Match) -> bool:
     """Return whether an estimate with its interval, and its n if printed, is stored."""
     *said, printed_n = match.groups()
     return any(
@@ -209,11 +165,13 @@ def stored(match: re.Match) -> bool:
 
 def sourced(name: str, phrase: str) -> bool:
     """Return whether the stored cells of a phrase of a document have its numbers, or
-    the outputs of a notebook do.
+    the outputs of a notebook do, or it is a constant of this document.
     """
     known = sources().get(name, {})
     if phrase in known:
         return supported(phrase, cells(known[phrase]))
+    if phrase in chain(*known.get("constants", {}).values()):
+        return True
     return phrase in known.get("printed", ()) and all(
         any(rounds_to(number, said) for number in printed_by(name))
         for said in re.findall(NUMBER, phrase)
@@ -231,11 +189,11 @@ def unlike(name: str, text: str) -> list[str]:
     found = []
     constants = set(chain(*sources()["constants"].values()))
     for match in INTERVAL.finditer(text):
-        if not stored(match) and " ".join(match[0].split()) not in constants:
+        if not is_stored(match) and " ".join(match[0].split()) not in constants:
             said = f"{match[0]} is no stored estimate"
             found.append(f"{name}: {said}: {sentence(written, match.start())}")
     text = INTERVAL.sub(hide, text)
-    for phrase, position in phrases(text) if phrased(name) else ():
+    for phrase, position in phrases(text):
         if phrase not in constants and not sourced(name, phrase):
             said = f"{phrase!r} has no source"
             found.append(f"{name}: {said}: {sentence(written, position)}")

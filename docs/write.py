@@ -1,199 +1,158 @@
-"""Write the documents whose tables are filled in: docs/*.md from docs/templates and
-stored results.
+"""Fill in the tables of docs/*.md whose cells are stored results.
 
     make readme
 
-A person writes the prose in the templates; numbers are filled in. A sentence that
-depends on the results is put between `{% filter only_if(...) %}` and `{% endfilter %}`
-with the condition under which it is true. If the condition no longer holds, writing
-stops with an error that quotes the sentence.
+A person writes the documents. docs/tables.yaml says where the rows of a table come
+from, by how its header begins, and only these rows are replaced.
 """
 
-import sys
-from collections.abc import Callable, Iterable
-from pathlib import Path
-from types import SimpleNamespace
+import functools
+import re
+from collections.abc import Callable, Iterator
 
-import jinja2
+import pandas as pd
+import yaml
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
-from docs import stored
-from lib.errors import InputError
+from docs.stored import chosen, tables
 from lib.files.atomic import write_atomically
-from lib.statistics.importance_weighting import MIN_MIXED_PROBLEMS
+from lib.prompts.conditions import Filler
+from lib.statistics.intervals import ENOUGH
 from reproduction import paths
-from reproduction.claims.verdicts import Verdict, models_of, totals
-from reproduction.figures import short
-
-TEMPLATES = Path(__file__).parent / "templates"
-NUMBER_WORDS = (
-    "none",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
+from reproduction.claims.claim import load_claims
+from reproduction.claims.verdicts import Estimate
+from reproduction.figures.notebook_tables import intervals_of
+from reproduction.profiles import (
+    Accuracy,
+    Attention,
+    Likelihood,
+    PassRates,
+    Profile,
 )
 
+MAX_DEFAULT = 20  # characters of a default that are printed
+# The models of a profile's fields, by the prefix of the fields' names.
+SECTIONS: dict[str, type[BaseModel]] = {
+    "": Profile,
+    "filler.": Filler,
+    "attention.": Attention,
+    "accuracy.": Accuracy,
+    "likelihood.": Likelihood,
+    "pass_rates.": PassRates,
+}
+# How the effect stands beside the verdicts on some claims.
+EFFECTS = {
+    "affine": ", {:.2f}",
+    "arm-like-mless": ", {:+.2f}",
+    "mful-alike": ", {:.2f}",
+}
 
-def main() -> int:
-    """Write every document, or none if a number is missing or a sentence is no longer
-    true; return the exit code, 2 after such an error.
-    """
-    try:
-        texts = documents()
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    for path, text in texts.items():
+
+def main() -> None:
+    """Fill in the tables of every document."""
+    for name in filled_tables():
+        path = paths.ROOT / name
+        text = with_tables(name, path.read_text(encoding="utf-8"), rows_of_table)
         write_atomically(path, text.encode())
-    return 0
 
 
-def documents() -> dict[Path, str]:
-    """Return the text of every document by its path.
+@functools.cache
+def filled_tables() -> dict[str, dict]:
+    """Return the sources of each document's tables by how their headers begin."""
+    return yaml.safe_load((paths.ROOT / "docs/tables.yaml").read_text())
 
-    Raises InputError that names the document.
+
+def with_tables(name: str, text: str, rows: Callable[[str, str], list[str]]) -> str:
+    """Return the text of a document with the rows of each table that is filled in
+    replaced by rows(document, how its header begins).
     """
-    templates = environment()
-    texts = {}
-    for name in templates.list_templates():
-        document = name.removesuffix(".j2")
-        try:
-            texts[paths.ROOT / "docs" / document] = templates.get_template(
-                name
-            ).render()
-        except InputError as error:
-            raise InputError(f"{document}: {error}") from None
-    return texts
+    for header in filled_tables().get(name, ()):
+        table = rf"^\|{re.escape(header)}\|.*\n[|-]+\n((?:\|.*\n)*)"
+        match = re.search(table, text, re.M)
+        assert match, f"{name} has no table that begins with {header!r}"
+        lines = "".join(f"|{row}|\n" for row in rows(name, header))
+        text = text[: match.start(1)] + lines + text[match.end(1) :]
+    return text
 
 
-def environment() -> jinja2.Environment:
-    """Return jinja2's environment of the templates, with the functions of `stored` and
-    the filters of this module.
-    """
-    jinja = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        finalize=format,  # an estimate prints itself with its interval
-    )
-    jinja.globals |= vars(stored) | {"totals": totals}
-    jinja.globals["MIN_MIXED_PROBLEMS"] = MIN_MIXED_PROBLEMS
-    jinja.filters |= {filter_.__name__.strip("_"): filter_ for filter_ in FILTERS}
-    return jinja
-
-
-def only_if(sentence: str, holds: bool) -> str:
-    """Return a sentence if its condition holds; otherwise raise InputError."""
-    if not holds:
-        text = " ".join(sentence.split())
-        raise InputError(f"the stored results no longer support {text!r}: rewrite it")
-    return sentence
-
-
-def words(count: int) -> str:
-    """Return a count as a word if it is at most ten, else in digits; 0 is "none"."""
-    return NUMBER_WORDS[count] if count < len(NUMBER_WORDS) else str(count)
-
-
-def digits(number: float, decimals: int = 0) -> str:
-    """Return a number with `decimals` decimals, and commas between thousands."""
-    return f"{number:,.{decimals}f}"
-
-
-def range_(values: Iterable[float], decimals: int = 0) -> str:
-    """Return the lowest and highest number, as "10 to 39", or one if both round to
-    it.
-    """
-    values = list(values)
-    ends = [digits(min(values), decimals), digits(max(values), decimals)]
-    return " to ".join(dict.fromkeys(ends))
-
-
-def signed_range(values: Iterable[float], decimals: int = 0) -> str:
-    """Return the lowest and highest number with their signs, as "-1 to +2"."""
-    values = list(values)
-    return f"{min(values):+.{decimals}f} to {max(values):+.{decimals}f}"
-
-
-def signed(estimate: object) -> str:
-    """Return an Estimate with its interval, or a number, with signs."""
-    return format(estimate, "+")
-
-
-def fill(text: str, row: SimpleNamespace | Verdict) -> str:
-    """Format a text with the fields of a row, such as {0.n} or {0.estimate:+}.
-
-    {short} is the short name of the row's model. For a Verdict, {word} is its word and
-    {dagger}, which is a mark if the verdict is not significant after Holm's correction.
-    {untrained} is a mark if untrained networks get the same verdict.
-    """
-    word = dagger = untrained = ""
-    if isinstance(row, Verdict):
-        dagger = " †" if row.lost else ""
-        untrained = " ‡" if row.specific is False else ""
-        word = row.word + dagger
-    model = short(getattr(row, "model", ""))
-    marks = {"word": word, "dagger": dagger, "untrained": untrained}
-    return text.format(row, short=model, **marks)
-
-
-def lines(rows: Iterable, text: str, between: str = "\n") -> str:
-    """Return `fill(text, row)` for each row, such as the lines of a table."""
-    return between.join(fill(text, row) for row in rows)
-
-
-def cells(claim: str, text: str = "{word}") -> str:
-    """Return the cells of a table with the verdicts on a claim, one for each model, as
-    formatted by `fill`.
-    """
-    by_model = {row.model: row for row in stored.about(claim)}
-    texts = []
-    for model in models_of(stored.about("dilution")):
-        row = by_model.get(model)
-        texts.append(fill(text, row) if row else "not measured")
-    return "|".join(texts)
-
-
-def where(rows: Iterable, **fields: object) -> list:
-    """Return the rows whose fields have these values."""
-    wanted = fields.items()
+def rows_of_table(name: str, header: str) -> list[str]:
+    """Return the rows of a table, with | between their cells."""
+    sources = filled_tables()[name][header]
+    if isinstance(sources, str):
+        return list(FUNCTIONS[sources]())
+    if isinstance(sources, list):  # of whole rows
+        return texts(sources)
     return [
-        row
-        for row in rows
-        if all(getattr(row, name) == value for name, value in wanted)
+        "|".join([label, *texts([source] if isinstance(source, str) else source)])
+        for label, source in sources.items()
     ]
 
 
-def names(rows: Iterable) -> str:
-    """Return the short names of the rows' models, as "Qwen 0.5B, Gemma 270M and SmolLM
-    135M"; "" without rows.
+def texts(sources: list[str]) -> list[str]:
+    """Return the text of each source once for each of its rows, whose values stand in
+    for the columns' names in braces. An estimate is printed with its interval.
     """
-    *first, last = [short(row.model) for row in rows] or [""]
-    return f"{', '.join(first)} and {last}" if first else last
+    filled = []
+    for source in sources:
+        rows, text = chosen(source)
+        for row in rows.to_dict("records"):
+            for name, low, high in intervals_of(list(rows)):
+                row[name] = Estimate(row[name], row[low], row[high], 0)
+            filled.append(text.format(**row))
+    return filled
 
 
-FILTERS: tuple[Callable, ...] = (
-    only_if,
-    words,
-    digits,
-    range_,
-    signed,
-    signed_range,
-    lines,
-    cells,
-    where,
-    models_of,
-    names,
-    short,
-)
+def verdicts_by_claim() -> Iterator[str]:
+    """Yield a row for each literal or translated claim that was tested on MATH-500,
+    with a verdict for each model.
+    """
+    verdicts = tables()["families/claims"]
+    otherwise = {claim.id: claim.otherwise for claim in load_claims()}
+    models = verdicts["short"].unique()
+    verdicts = verdicts.query("reading in ['literal', 'translated']")
+    for name, of_claim in verdicts.groupby("id", sort=False):
+        first = of_claim.iloc[0]
+        tested = of_claim[of_claim["n"] >= ENOUGH].set_index("short")
+        if tested.empty:
+            continue
+        same_untrained = tested["specific"].eq(False).map({True: " ‡", False: ""})
+        effects = tested["effect"].map(EFFECTS.get(name, "").format)
+        cells = tested["word"] + tested["dagger"] + same_untrained + effects
+        other = otherwise[name]
+        yield "|".join(
+            [
+                first["claim"] + (" §" if pd.notna(first["certain"]) else ""),
+                first["reading"],
+                first["written"],
+                *cells.reindex(models, fill_value="not measured"),
+                f"{other.says}: {', '.join(tested['otherwise'])}" if other else "",
+            ]
+        )
+
+
+def fields() -> Iterator[str]:
+    """Yield the name, default and description of each field of a profile."""
+    for section, model in SECTIONS.items():
+        for name, info in model.model_fields.items():
+            if f"{name}." not in SECTIONS:
+                yield f"`{section}{name}`|{default_text(info)}|{info.description}"
+
+
+def default_text(info: FieldInfo) -> str:
+    """Return a field's default as YAML, cut to MAX_DEFAULT characters; "required" if
+    it has none.
+    """
+    if info.is_required():
+        return "required"
+    text = yaml.safe_dump(info.default, default_flow_style=True, width=1000)
+    text = text.removesuffix("...\n").strip()
+    if len(text) > MAX_DEFAULT:
+        text = f"{text[:MAX_DEFAULT]}…"
+    return f"`{text}`"
+
+
+FUNCTIONS = {"verdicts_by_claim": verdicts_by_claim, "fields": fields}
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
