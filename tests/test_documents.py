@@ -57,7 +57,7 @@ UNLIKE = [
         "+1.7 [-1.8, +5.4]",
         "+1.7 [-1.8, +5.4] is no stored estimate",
     ),
-    ("+0.105 [+0.048", "+0.115 [+0.048", "In Qwen 1.5B a later comparison on short"),
+    ("+0.105 [+0.048", "+0.115 [+0.048", "A later comparison on short solutions"),
     ("10 to 39 %", "10 to 38 %", "'10 to 38 %' has no source: **Most claims"),
     ("layers 1 to 8 alone", "layers 2 to 8 alone", "'layers 2 to 8' has no source"),
 ]
