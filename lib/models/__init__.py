@@ -8,7 +8,6 @@
     hub               download a complete model from the hub, or the byte ranges of its
                       first layers
     conversion        convert a GGUF model into a checkpoint in the cache
-    fused_norms       compute RMSNorms with fewer kernels on a GPU
     loading           `load`, which uses all of these and returns a `Loaded`, with the
                       weights of a checkpoint or random ones
     available_memory  the memory that this machine or job leaves

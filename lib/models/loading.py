@@ -34,7 +34,6 @@ from lib.models.checkpoint import (
     require_weights,
 )
 from lib.models.conversion import converted, quiet
-from lib.models.fused_norms import fuse_norms
 from lib.models.hub import first_layers, snapshot
 from lib.models.sources import Source, resolve, revision_of
 
@@ -186,8 +185,6 @@ def _loaded(
             " some of them stay on disk",
             file=sys.stderr,
         )
-    if device.startswith("cuda"):
-        fuse_norms(model)
     check_attention(model)
     if seed is not None:
         untrained = f"untrained {seed}"

@@ -116,6 +116,23 @@ def test_the_description_of_a_hub_model_needs_no_weights_and_later_no_hub(
     assert again.revision == known.revision
 
 
+def test_a_model_for_a_gpu_is_loaded_in_bfloat16_with_attention_without_cudnn(
+    tiny_llama, monkeypatch
+):
+    read = loading.checkpoint_model
+
+    def to_cpu(folder, config, has_head, device, *others):
+        return read(folder, config, has_head, "cpu", *others)
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    switched = []
+    monkeypatch.setattr(torch.backends.cuda, "enable_cudnn_sdp", switched.append)
+    monkeypatch.setattr(loading, "checkpoint_model", to_cpu)
+    assert load(str(tiny_llama), device="cuda").dtype == "bfloat16"
+    # It would plan anew for each shape.
+    assert switched == [False]
+
+
 def test_a_missing_gpu_is_refused_before_weights_are_read(
     tiny_llama, monkeypatch, refused
 ):
