@@ -12,7 +12,8 @@ head of a model of transformers.
     model_properties   a model's device, and its longest context
 
 Models that do not use transformers' attention interface, or have other kinds of
-attention, are refused when they are loaded (see `equivalence_check`).
+attention, are refused when they are loaded (see `equivalence_check`). Whether a new
+family has a soft cap is read in `lib.models.loading`.
 """
 
 import lazy_loader

@@ -9,7 +9,8 @@
                       first layers
     conversion        convert a GGUF model into a checkpoint in the cache
     loading           `load`, which uses all of these and returns a `Loaded`, with the
-                      weights of a checkpoint or random ones
+                      weights of a checkpoint or random ones; `read_config` names the
+                      config's field of a soft cap, for a new family that has one
     available_memory  the memory that this machine or job leaves
 
 Names and configs are read without torch, so that a mistyped name, a missing wheel or a

@@ -11,10 +11,10 @@ main, fillers or likelihood. A *draw* is an answer sampled to be weighted.
 
 Rows:
 
-    answer_run           complete and grade the answers that a folder lacks, or resume
-                         that after an interruption: `evaluate`
+    answer_run           complete and grade the answers that a folder lacks: `evaluate`,
+                         which resumes a run by leaving out the stored keys
     rows                 the fields of rows, the table of answers, which of them are
-                         truncated, and what run.json records
+                         truncated (`is_truncated`), and what run.json records
 
 Scores, which are log-likelihoods of given texts:
 

@@ -9,6 +9,7 @@ Measures:
 
     attention_changes    λ and the other changes that insertions cause in received
                          attention, and the tokens that count for them
+                         (`averaged_tokens`)
     activation_changes   the changes that insertions and ARM cause in MLP activations
     affine_map           how well the affine map of Eq. 2 describes layer 1's outputs
 
