@@ -12,9 +12,10 @@
     notebook_tables       tables rounded for readers, and sentences; tables as csv, and
                           the comparison that decides whether one is written again
 
-A notebook's cell decides what its figure shows, such as those of notebooks/08_why.ipynb:
-the table, the columns and the titles. `drawings` serves all notebooks. Captions are in data/figures.yaml, the sizes of
-marks, lines and letters in paper.mplstyle.
+A notebook's cell decides what its figure shows, such as those of
+notebooks/08_why.ipynb: the table, the columns and the titles. `drawings` serves all
+notebooks. Captions are in data/figures.yaml, the sizes of marks, lines and letters in
+paper.mplstyle.
 """
 
 import lazy_loader
