@@ -115,10 +115,11 @@ def measure_attention(
         batch = prompts[condition]
         for after in _observe_prompts(loaded, condition, batch, layers, observing):
             problem = after.problem
-            # The same tokens under none, where the first one has no measurement.
+            # The same tokens under none, among those that are averaged there.
             _, twins = averaged_tokens(batch[problem])
+            averaged, _ = averaged_tokens(plain[problem])
             parts = [plain[problem].parts[index] for index in twins]
-            same = before[problem][..., twins - 1]
+            same = before[problem][..., torch.searchsorted(averaged, twins)]
             by_problem[problem] = _compared(parts, same, after)
         in_order = [by_problem[problem] for problem in plain]
         by_condition.append(stacked(in_order))
