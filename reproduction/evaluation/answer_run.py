@@ -197,9 +197,9 @@ class _AnswerRun:
         while the next ones are generated.
 
         total: the number of answers with those that were stored before, for the
-        progress bar.
-        Answers that were generated are stored even if the run is interrupted. Raises
-        InputError before the first answer for a request that the engine refuses.
+        progress bar. Answers that were generated are stored even if the run is
+        interrupted. Raises InputError before the first answer for a request that the
+        engine refuses.
         """
         requests = [
             Request(key, answer.prompt.input_ids.tolist(), seed_of(key), answer.arm)
