@@ -36,8 +36,8 @@ from reproduction.evaluation.answer_tables import (
     accuracy_by_problem,
     answer_groups,
     by_limit,
-    level_of,
     mean_and_bounds,
+    p_value_of_mean,
     right_by_sample,
     summarise,
     with_token_limit,
@@ -271,7 +271,7 @@ def p_of_limits(by_limit_: pd.DataFrame) -> list[float]:
         if change.isin([-POINTS, 0, POINTS]).all():
             p_values.append(mcnemar_exact((change < 0).sum(), (change > 0).sum()))
         else:
-            p_values.append(level_of(change))
+            p_values.append(p_value_of_mean(change))
     return p_values
 
 
@@ -328,7 +328,7 @@ def pooled(direct: pd.DataFrame) -> pd.DataFrame:
         change = changes.mean(axis=1).dropna()
         row = {"condition": condition, "models": changes.shape[1], "n": len(change)}
         row |= mean_and_bounds(["effect", "low", "high"], change, "mean")
-        row["p_value"] = level_of(change)
+        row["p_value"] = p_value_of_mean(change)
         row["gained"] = int((changes > 0).to_numpy().sum())
         row["lost"] = int((changes < 0).to_numpy().sum())
         rows.append(row)

@@ -18,7 +18,7 @@ from reproduction.claims.verdicts import (
     read_verdicts,
     verdict_table,
 )
-from reproduction.evaluation.answer_tables import level_of, mean_and_bounds
+from reproduction.evaluation.answer_tables import mean_and_bounds, p_value_of_mean
 from reproduction.evaluation.likelihood_tables import nats_by_condition
 from reproduction.measurement.measurement_run import measure
 from reproduction.profiles import load_profile
@@ -105,7 +105,7 @@ def _changes(
         row = {"question": question, "treatment": treatment, "reference": reference}
         row |= {"problems": problems, "model": model, "n": len(change)}
         row |= mean_and_bounds(CHANGE, change, "mean")
-        rows.append(row | {"p_value": level_of(change)})
+        rows.append(row | {"p_value": p_value_of_mean(change)})
     return rows
 
 

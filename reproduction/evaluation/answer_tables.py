@@ -150,7 +150,7 @@ def mean_and_bounds(
     return dict(zip(names, (mean.estimate, mean.low, mean.high), strict=True))
 
 
-def level_of(by_problem: pd.Series, kind: str = "mean") -> float:
+def p_value_of_mean(by_problem: pd.Series, kind: str = "mean") -> float:
     """Return the p-value of a mean over problems: the smallest level at which its
     interval excludes 0.
 
@@ -225,7 +225,7 @@ def _paired(none: pd.DataFrame, treated: pd.DataFrame) -> dict[str, float]:
     by_problem = POINTS * differences.mean(axis=1)
     changes = differences.to_numpy()
     row = mean_and_bounds(EFFECT_INTERVAL, by_problem, "difference")
-    row["p_value"] = level_of(by_problem, "difference")
+    row["p_value"] = p_value_of_mean(by_problem, "difference")
     row["only_none"] = int((changes < 0).sum())
     row["only_this"] = int((changes > 0).sum())
     return row
