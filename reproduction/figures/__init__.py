@@ -48,6 +48,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "notebook_tables": [
             "in_words",
             "quoted",
+            "prompt_form",
             "settings_text",
             "short",
             "say",

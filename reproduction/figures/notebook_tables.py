@@ -15,7 +15,7 @@ import pandas as pd
 from IPython.display import Markdown, display
 
 from lib.models.sources import resolve
-from lib.prompts.conditions import AUTHORS_FORMATS, is_chat
+from lib.prompts.conditions import is_chat
 from lib.prompts.problems import describe
 from lib.statistics.intervals import decimals_of, format_interval
 
@@ -32,6 +32,14 @@ SHORT_NAMES = {
     "Qwen2.5-Coder-0.5B-Instruct": "Qwen 0.5B",
     "gemma-3-270m": "Gemma 270M",
     "SmolLM2-135M-Instruct": "SmolLM 135M",
+}
+
+# The forms of prompts, by the setting `format` of a profile's section.
+FORMS = {
+    "plain": "a plain prompt",
+    "chat": "a chat prompt",
+    "authors": "the prompt of the authors' code",
+    "authors-chat": "the prompt of the authors' code in a chat",
 }
 
 
@@ -287,17 +295,21 @@ def settings_text(section):
     """Return a caption with the models and problems of a profile's section, and the
     form of the prompts.
     """
-    sources = [*map(resolve, section.models)]
     models = []
-    for source in sources:
+    for source in map(resolve, section.models):
         revision = f" @ {source.revision[:12]}" if source.revision else ""
         models.append(f"{source.name}{revision}")
-    article = "an" if section.format in AUTHORS_FORMATS else "a"
-    problems = f"{describe(section.problems)}, in {article} {section.format} prompt"
-    if is_chat(section.format):
-        plain = [one.name for one in sources if one.chat_template is False]
-        if any(one.chat_template is None for one in sources):
-            plain.append("any other model without a chat template")
-        if plain:
-            problems += f", but a plain one for {' and '.join(plain)}"
+    problems = f"{describe(section.problems)}, in {prompt_form(section)}"
     return f"Models: {'; '.join(models)}. Problems: {problems}."
+
+
+def prompt_form(section):
+    """Return the form of a section's prompts, such as "a chat prompt"."""
+    form = FORMS[section.format]
+    if not is_chat(section.format):
+        return form
+    sources = [*map(resolve, section.models)]
+    plain = [one.name for one in sources if one.chat_template is False]
+    if any(one.chat_template is None for one in sources):
+        plain.append("any other model without a chat template")
+    return f"{form}, but a plain one for {' and '.join(plain)}" if plain else form

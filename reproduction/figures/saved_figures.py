@@ -94,15 +94,17 @@ def tell_apart(names, models=False):
 LEGEND_COLUMNS = 5
 
 
-def keep(run, name, figure, *tables):
+def keep(run, name, figure, *tables, prompts=None):
     """Add one legend for all panels, save the figure and its tables, and show it.
+
+    prompts: what form the prompts have, which is the title of the legend.
 
     The files are run.figures/NAME.png, .pdf and .csv. They are not written again if the
     stored csv shows the same numbers to a reader. Raises InputError for a folder that
     cannot be written.
     """
     _drop_labels_without_numbers(figure)
-    _add_legend(figure)
+    _add_legend(figure, prompts)
     path = run.figures / name
     csv = csv_of(pd.concat(tables, ignore_index=True))
     pictures = [path.with_suffix(".png"), path.with_suffix(".pdf")]
@@ -130,8 +132,8 @@ def _drop_labels_without_numbers(figure):
             ax.set_ylabel("")
 
 
-def _add_legend(figure):
-    """Add a legend above the panels, with each series once."""
+def _add_legend(figure, title):
+    """Add a legend with a title above the panels, with each series once."""
     marks = {}
     for ax in figure.axes:
         for mark, label in zip(*ax.get_legend_handles_labels(), strict=True):
@@ -139,7 +141,7 @@ def _add_legend(figure):
     if marks:
         rows = math.ceil(len(marks) / LEGEND_COLUMNS)
         columns = math.ceil(len(marks) / rows)  # no row with a single series
-        place = {"loc": "outside upper center", "ncols": columns}
+        place = {"loc": "outside upper center", "ncols": columns, "title": title}
         figure.legend(marks.values(), marks.keys(), **place)
 
 

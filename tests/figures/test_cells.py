@@ -13,10 +13,11 @@ import pytest
 from artists import table, texts
 
 from reproduction import figures, paths
+from reproduction.profiles import load_profile
 
 # Names that earlier cells of the notebook define.
 DEFINED = {"figures": figures, "plt": plt, "fill": fill}
-DEFINED |= {"run": None, "measured": None}
+DEFINED |= {"run": load_profile("families"), "measured": None}
 
 
 @pytest.fixture
@@ -29,14 +30,16 @@ def draw(monkeypatch):
 
     def run(notebook, *beginnings, **names):
         kept = []
-        monkeypatch.setattr(figures, "keep", lambda run, name, it, *_: kept.append(it))
+        monkeypatch.setattr(
+            figures, "keep", lambda run, name, *it, **_: kept.append(it)
+        )
         (path,) = paths.NOTEBOOKS.glob(f"{notebook}_*.ipynb")
         cells = [cell.source for cell in nbformat.read(path, as_version=4).cells]
         names = DEFINED | names
         for beginning in beginnings:
             (source,) = [cell for cell in cells if cell.startswith(beginning)]
             exec(source, names)
-        (figure,) = kept
+        ((figure, *_),) = kept
         return figure.axes
 
     return run
@@ -88,7 +91,6 @@ def test_bars_show_the_accuracies_and_those_of_the_paper_are_hatched(draw):
         "03",
         'names = {"none": "none", "mless": "slashes", "mful"',
         "figure, axes = plt.subplot_mosaic",
-        run=SimpleNamespace(accuracy=SimpleNamespace(problems="math500")),
         describe=str,
         answers=None,
         measure=lambda *args: None,

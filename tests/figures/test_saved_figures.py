@@ -134,10 +134,11 @@ def test_a_long_legend_has_rows_of_equal_length(run, shown):
     assert legend._ncols == 3
 
 
-def test_the_legend_names_each_series_once(run, shown):
+def test_the_legend_names_the_form_of_prompts_and_each_series_once(run, shown):
     figure, axes = grid(2)
     for ax in axes:
         ax.plot([1, 2], label="None")
-    saved_figures.keep(run, "fig", figure, CURVE)
+    saved_figures.keep(run, "fig", figure, CURVE, prompts="In a chat prompt")
     (legend,) = figure.legends
+    assert legend.get_title().get_text() == "In a chat prompt"
     assert texts(legend.get_texts()) == ["None"]
