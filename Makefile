@@ -71,7 +71,6 @@ bench: $(READY)
 	$(BIN)/python benchmarks/extraction.py
 	$(BIN)/python benchmarks/likelihood.py
 	$(BIN)/python benchmarks/generation.py
-	$(BIN)/python benchmarks/grading.py
 
 gpu: $(READY)
 	$(BIN)/python benchmarks/gpu.py
