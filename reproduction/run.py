@@ -47,7 +47,7 @@ NEEDS = {
     "06_claims": EVIDENCE,
     "07_does_it_help": EVIDENCE,
     "08_why": ("ablations", "likelihood", "attention", "controls"),
-    "09_separators": ("likelihood", "main"),
+    "09_separators": ("likelihood", "main", "fillers"),
 }
 SHOWS_ACCURACY = "03_math500"
 SHOWS_VERDICTS = "06_claims"
