@@ -70,7 +70,7 @@ def test_the_parts_that_a_notebook_needs_are_computed_once_before_it_starts(runs
         ("measure", "controls", True),
         ("02_meaningless_effect", {"profile": "families"}),
         ("measure", "activations", True),
-        *[("part", name) for name in ("main", "comparisons", "direct")],
+        *[("part", name) for name in ("main", "fillers", "comparisons", "direct")],
         *[("part", name) for name in ("likelihood", "ablations", "draws")],
         ("part", "draw_scores"),
         ("07_does_it_help", {"profile": "families"}),
