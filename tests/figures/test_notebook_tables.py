@@ -1,11 +1,13 @@
 """Tables for readers: rounded, in words, and folded if they are long."""
 
 from types import SimpleNamespace
+from typing import get_args
 
 import pandas as pd
 import pytest
 from artists import table
 
+from lib.prompts.conditions import Format
 from reproduction.figures import notebook_tables
 from reproduction.figures.notebook_tables import (
     in_words,
@@ -178,3 +180,7 @@ def test_a_caption_says_which_models_get_no_chat_prompt(tiny_llama):
         str(tiny_llama): "a plain one for any other model without a chat template.",
     }.items():
         assert settings_text(SimpleNamespace(models=[model], **section)).endswith(said)
+
+
+def test_every_format_of_prompts_has_words():
+    assert notebook_tables.FORMS.keys() == set(get_args(Format))
