@@ -14,24 +14,29 @@ from reproduction.claims.verdicts import read_verdicts, verdict_table
 from reproduction.figures import short
 from reproduction.figures.notebook_tables import intervals_of
 
+MARKS = {True: " †", False: ""}
 FOLDERS = ("studies/results", "figures", "data", "benchmarks/results")
 
 
 @functools.cache
 def tables() -> dict[str, pd.DataFrame]:
     """Return the stored tables by their names. A column `short` has the models' short
-    names, and `dagger` a mark for verdicts that Holm's correction makes undecided.
+    names, and `dagger` a mark for verdicts that Holm's correction makes undecided, and
+    for contrasts that it would if they were verdicts.
     """
     found = {}
     for path in paths.DATA.glob("*/claims.json"):
         rows = verdict_table(read_verdicts(path.parent))
-        rows["dagger"] = rows["lost"].map({True: " †", False: ""})
+        rows["dagger"] = rows["lost"].map(MARKS)
         found[f"{path.parent.name}/claims"] = rows
     for folder in FOLDERS:
         for path in (paths.ROOT / folder).rglob("*.csv"):
             name = path.relative_to(paths.ROOT / folder).with_suffix("")
             found[str(name)] = pd.read_csv(path)
     for name, rows in found.items():
+        if "p_verdicts" in rows:
+            is_lost = (rows["low"] * rows["high"] > 0) & (rows["p_verdicts"] > 0.05)
+            rows["dagger"] = is_lost.map(MARKS)
         if "model" in rows:
             found[name] = rows.assign(short=rows["model"].map(short))
     return found

@@ -31,7 +31,6 @@ from lib.statistics.intervals import (
 from lib.statistics.proportions import mcnemar_exact
 from reproduction import evaluation
 from reproduction.evaluation.answer_tables import (
-    EFFECT_INTERVAL,
     PAPER,
     accuracy_by_problem,
     answer_groups,
@@ -104,22 +103,8 @@ def change_by_slashes(of_model: pd.DataFrame) -> pd.Series:
 
 # ---- token limits --------------------------------------------------------------------
 
-LIMITS = (256, 320, 384, 448, 512, 576, 640, 704, 768)
-SAMPLED_LIMITS = (*LIMITS, 1536)
-
-
-def limits(greedy: pd.DataFrame) -> pd.DataFrame:
-    """A row per model and limit: greedy answers if longer ones counted as wrong."""
-    return by_limit(greedy, LIMITS)
-
-
-def sampled_limits(sampled: pd.DataFrame) -> pd.DataFrame:
-    """A row per model and limit: the accuracy of sampled answers without slashes (%),
-    and its change by slashes, by counting right answers. The last limit is that of the
-    answers.
-    """
-    table = by_limit(sampled, SAMPLED_LIMITS)
-    return table[["model", "limit", "n", "none", *EFFECT_INTERVAL]]
+LIMITS = (256, 320, 384, 448, 512, 576, 640, 704, 768)  # of greedy answers
+SAMPLED_LIMITS = (*LIMITS, 1536)  # the last is that of the answers
 
 
 def same_limits(greedy: pd.DataFrame, sampled: pd.DataFrame) -> pd.DataFrame:
@@ -147,6 +132,29 @@ def same_limits(greedy: pd.DataFrame, sampled: pd.DataFrame) -> pd.DataFrame:
         )
         tables.append(table)
     return pd.concat(tables)
+
+
+PLANNED_LIMITS = (512, 768)  # of number_formats, in data/claims.yaml
+
+
+def number_formats() -> pd.DataFrame:
+    """A row per limit and pair of kinds of answers: the difference in accuracy with
+    slashes of the model that has answers of all kinds, on the same problems.
+    """
+    parts = {"bfloat16": "main", "float32": "comparisons", "sampled": "draws"}
+    rows = []
+    for limit in PLANNED_LIMITS:
+        right = pd.DataFrame()
+        for kind, part in parts.items():
+            _, given = next(by_model(with_token_limit(answers(part), limit)))
+            with_slashes = given[given["condition"] == "mless"]
+            right[kind] = accuracy_by_problem(with_slashes)
+        for one, other in (("float32", "sampled"), ("bfloat16", "float32")):
+            change = (right[one] - right[other]).dropna()
+            row = {"limit": limit, "one": one, "other": other, "n": len(change)}
+            row |= mean_and_bounds(CHANGE, change, "difference")
+            rows.append(row | {"p_value": p_value_of_mean(change, "difference")})
+    return pd.DataFrame(rows)
 
 
 # ---- findings by chance --------------------------------------------------------------
@@ -410,19 +418,11 @@ def nats_and_points(scores: pd.DataFrame, drawn: pd.DataFrame) -> pd.DataFrame:
         nats = change_of_nats(scores[scores["model"] == model], "mless", "none")
         points = weighted_differences(of_model, "mless", "none")
         both = pd.DataFrame({"nats": nats, "points": points}).dropna()
-        rho, p_value = scipy.stats.spearmanr(both["nats"], both["points"])
-        low, high = correlation_ends(rho, len(both))
-        row = {"model": model, "rho": rho, "rho_low": low, "rho_high": high}
-        rows.append(row | {"p_value": p_value, "n": len(both)})
+        ranks = scipy.stats.pearsonr(both["nats"].rank(), both["points"].rank())
+        low, high = ranks.confidence_interval()
+        row = {"model": model, "rho": ranks.statistic, "rho_low": low, "rho_high": high}
+        rows.append(row | {"p_value": ranks.pvalue, "n": len(both)})
     return pd.DataFrame(rows)
-
-
-def correlation_ends(rho: float, n: int) -> tuple[float, float]:
-    """Return the 95 % interval of a rank correlation (Bonett and Wright 2000)."""
-    error = np.sqrt((1 + rho**2 / 2) / (n - 3))
-    center = np.arctanh(rho)
-    low, high = np.tanh([center - Z_ALPHA * error, center + Z_ALPHA * error])
-    return float(low), float(high)
 
 
 # ---- right and wrong answers ---------------------------------------------------------
@@ -684,9 +684,10 @@ def _ablations() -> pd.DataFrame:
 
 
 TABLES: dict[str, Callable[[], pd.DataFrame]] = {
-    "limits": lambda: limits(answers()),
-    "sampled_limits": lambda: sampled_limits(answers("draws")),
+    "limits": lambda: by_limit(answers(), LIMITS),
+    "sampled_limits": lambda: by_limit(answers("draws"), SAMPLED_LIMITS),
     "same_limits": lambda: same_limits(answers(), answers("draws")),
+    "number_formats": number_formats,
     "chance": _chance,
     "greedy_and_sampled": lambda: greedy_and_sampled(answers(), draws()),
     "pooled": lambda: pooled(answers("direct")),
