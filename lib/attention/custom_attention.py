@@ -41,21 +41,16 @@ class Recording:
     rows: torch.Tensor = field(default_factory=lambda: torch.empty(0))
     # layer -> its index in L; the forward pass ends after the last one
     index: dict[int, int] = field(default_factory=dict)
-    # The values (B, K, T, D) and the outputs (B, T, H, D) of each layer's heads; None:
-    # not recorded.
-    values: dict[int, torch.Tensor] | None = None
-    outputs: dict[int, torch.Tensor] | None = None
+    # The values (B, K, T, D) of the heads in each of these layers, and the outputs
+    # (B, T, H, D) of those in the last one
+    values: dict[int, torch.Tensor] = field(default_factory=dict)
+    output: torch.Tensor = field(default_factory=lambda: torch.empty(0))
+    # Whether all scores are equal and all values zero, instead of the model's
+    uniform: bool = False
     # The sliding windows, in tokens, for which the model built masks, and the window of
     # each layer; None: all earlier tokens.
     masks: set[int] = field(default_factory=set)
     windows: dict[int, int | None] = field(default_factory=dict)
-
-    def keep(self, layer: int, values: torch.Tensor, outputs: torch.Tensor) -> None:
-        """Store the values and outputs of a layer's heads, if they are recorded."""
-        if self.values is not None:
-            self.values[layer] = values
-        if self.outputs is not None:
-            self.outputs[layer] = outputs
 
     def add(self, layer: int, weights: torch.Tensor, start: int, first: int) -> None:
         """Add the attention weights (B, H, Q, keys) of a block of queries to `sums`.
@@ -252,8 +247,8 @@ def _attend(
     if recording:
         recording.windows[layer] = sliding_window
         recorded = recording if layer in recording.index else None
-    ends = recorded is not None and layer == max(recorded.index)
-    is_mixed = not ends or (recorded and recorded.outputs is not None)
+        if recording.uniform:
+            query, value, s_aux = query * 0, value * 0, None
 
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
     if not is_gpu(query):  # because CPUs do not sum products of bfloat16 in float32
@@ -274,18 +269,16 @@ def _attend(
         weights = softmax_weights(scores, s_aux)
         if view:
             view.change("silent", layer, weights, start, first, 0.0)
-        if is_mixed:
-            by_key_head = weights.to(value.dtype).view(len(values), -1, stop - first)
-            outputs = by_key_head @ values[:, first:stop]
-            mixed.append(outputs.view(*query.shape[:2], -1, value.shape[-1]))
+        by_key_head = weights.to(value.dtype).view(len(values), -1, stop - first)
+        outputs = by_key_head @ values[:, first:stop]
+        mixed.append(outputs.view(*query.shape[:2], -1, value.shape[-1]))
         if recorded:
             recorded.add(layer, zero_own_(weights, start - first), start, first)
-    # (B, T, H, D), or empty
-    output = torch.cat(mixed, 2).transpose(1, 2) if is_mixed else value.new_empty(0)
+    output = torch.cat(mixed, 2).transpose(1, 2)  # (B, T, H, D)
     if recorded:
-        recorded.keep(layer, value, output)
-    if ends:
-        raise StopForward
+        recorded.values[layer], recorded.output = value, output
+        if layer == max(recorded.index):
+            raise StopForward
     return output.contiguous(), None
 
 

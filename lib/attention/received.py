@@ -2,8 +2,8 @@
 
 For attention A (rows are queries), token j receives the mean of A[i, j] over the later
 tokens i > j (Bogdan et al. 2025, arXiv 2506.19143; the quantity of the paper's Figs.
-9-11 and 13-20). `observe_uniform` computes the same for attention that is uniform over
-all tokens that a query attends to, for comparison.
+9-11 and 13-20). For comparison, `observe` also computes it for uniform attention, in
+which a query gives the same weight to all tokens that it attends to.
 """
 
 from collections.abc import Sequence
@@ -24,13 +24,13 @@ class Observation:
 
     received: (B, L, H, R, T) float32, by each of R sets of queries; NaN where it is
     undefined. values: a tensor (B, K, T, D) for each layer, of K key heads, which serve
-    H / K heads each. outputs: a tensor (B, T, H, D) for each layer, the heads' outputs
-    before the output projection. Both lists are empty unless they were requested.
+    H / K heads each. output: (B, T, H, D), the outputs of the deepest layer's heads
+    before the output projection.
     """
 
     received: torch.Tensor
     values: list[torch.Tensor]
-    outputs: list[torch.Tensor]
+    output: torch.Tensor
 
 
 def received_attention(
@@ -64,14 +64,14 @@ def observe(
     lengths: torch.Tensor | None = None,
     *,
     queries: torch.Tensor | None = None,
-    values: bool = False,
-    outputs: bool = False,
+    uniform: bool = False,
 ) -> Observation:
     """Return received attention as `received_attention` does, for R sets of queries,
-    and the heads' values and outputs if they are requested.
+    with the heads' values and outputs.
 
     queries: (B, R, T) bool; the mean of a set is only over its tokens; None: one set
-    with all tokens. A token after the last one of a set receives NaN.
+    with all tokens. A token after the last one of a set receives NaN. uniform: all
+    scores are equal, and all values zero.
     """
     decoder = model.get_decoder()
     if layers is None:
@@ -85,78 +85,15 @@ def observe(
         sums=torch.zeros(shape, device=device_of(model)),
         rows=rows,
         index=index,
-        values={} if values else None,
-        outputs={} if outputs else None,
+        uniform=uniform,
     )
     with attending(decoder, recording=recording):
         decoder(input_ids=input_ids, use_cache=False)
     return Observation(
         recording.sums / _later(rows)[:, None, None],
-        _in_order(recording.values, index),
-        _in_order(recording.outputs, index),
+        [recording.values[layer] for layer in index],
+        recording.output,
     )
-
-
-@torch.inference_mode()
-def observe_uniform(
-    model: PreTrainedModel,
-    input_ids: torch.Tensor,
-    layers: Sequence[int],
-    lengths: torch.Tensor | None = None,
-    *,
-    queries: torch.Tensor | None = None,
-    values: bool = False,
-) -> Observation:
-    """Return the result of `observe` for a model whose scores were all equal.
-
-    A query i that attends to n = min(i + 1, window) tokens gives 1 / n to each, in
-    every head. The values are zeros (B, 1, T, 1), and there are no outputs.
-    """
-    decoder = model.get_decoder()
-    input_ids = on_device(model, torch.atleast_2d(input_ids))
-    rows = _queries(decoder, input_ids, layers, lengths, queries)
-    tokens = input_ids.shape[1]
-    # A forward pass records each layer's window.
-    recording = Recording()
-    with attending(decoder, recording=recording):
-        decoder(input_ids=input_ids[:1, :1], use_cache=False)
-
-    later = _later(rows)
-    received = []
-    for layer in layers:
-        window = recording.windows[layer - 1] or tokens
-        received.append(_sums_of_uniform(rows, window).float() / later)
-
-    heads = decoder.config.num_attention_heads
-    stacked = torch.stack(received, 1)[:, :, None]
-    stacked = stacked.expand(-1, -1, heads, -1, -1)  # (B, L, H, R, T)
-    no_values = torch.zeros(len(input_ids), 1, tokens, 1)
-    return Observation(stacked, [no_values] * len(received), [])
-
-
-def _sums_of_uniform(rows: torch.Tensor, window: int) -> torch.Tensor:
-    """Return the sums (B, R, T), float64, of the attention that each token receives
-    from later queries if attention is uniform.
-
-    rows: (B, R, T), 1 for the queries of each set.
-    """
-    tokens = rows.shape[2]
-    positions = torch.arange(tokens, device=rows.device)
-    later = positions + 1
-    shares = rows / later.clamp(max=window)
-    # The sum of the shares of all queries before each position.
-    sums = shares.double().cumsum(2)
-    before = torch.nn.functional.pad(sums, (1, 0))
-    # The first query that does not attend to the token.
-    last = (positions + window).clamp(max=tokens)
-    return before[..., last] - before[..., later]
-
-
-def _in_order(
-    recorded: dict[int, torch.Tensor] | None, index: dict[int, int]
-) -> list[torch.Tensor]:
-    """Return the recorded tensors, by layer in the requested order; empty for None."""
-    return [recorded[layer] for layer in index] if recorded else []
 
 
 def _later(rows: torch.Tensor) -> torch.Tensor:

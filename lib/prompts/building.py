@@ -15,7 +15,7 @@ in the prompt without insertion.
 """
 
 import datetime
-import itertools
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -37,7 +37,7 @@ from lib.prompts.conditions import (
 from lib.prompts.insertions import (
     insertions,
     joined_text,
-    joint,
+    possible_starts,
     require_no_special_token,
 )
 from lib.prompts.problems import Problem, posed
@@ -135,7 +135,11 @@ def build_prompt(
     if condition.inserted == "none":
         return baseline
     if content.is_glued:
-        return _glued(tokenizer, content, baseline, condition, filler)
+        inserted = joined_text(tokenizer, condition, filler)
+        between = content.bounds["problem"][0]
+        start = possible_starts(content.text, between, filler.position)[0]
+        prompt = _encode(tokenizer, content.with_insertion(start, inserted))
+        return _with_counterparts(prompt, baseline)
     return _spaced(tokenizer, content, baseline, condition, filler)
 
 
@@ -182,7 +186,14 @@ def _content(
         )
     instruction = AUTHORS_INSTRUCTION if is_glued else INSTRUCTION
     before_problem = instruction if is_glued else f"{instruction} "
-    turns = _turns([*examples, *[WORKED_EXAMPLE] * condition.example], before_problem)
+    turns = [
+        {"role": role, "content": text}
+        for example in [*examples, *[WORKED_EXAMPLE] * condition.example]
+        for role, text in (
+            ("user", before_problem + example.problem),
+            ("assistant", example.solution),
+        )
+    ]
     if not condition.instructed:
         return _Content(problem, {"problem": [0, len(problem)]}, format, turns)
     text = before_problem + problem
@@ -191,22 +202,6 @@ def _content(
         "problem": [len(before_problem), len(text)],
     }
     return _Content(text, bounds, format, turns)
-
-
-def _glued(
-    tokenizer,
-    content: _Content,
-    baseline: Prompt,
-    condition: Condition,
-    filler: Filler,
-) -> Prompt:
-    """Return the prompt of a content with an insertion that nothing separates from its
-    neighbours, as in the authors' code.
-    """
-    text = joined_text(tokenizer, condition, filler)
-    start = joint(content.text, content.bounds["problem"][0], filler.position)
-    prompt = _encode(tokenizer, content.with_insertion(start, text))
-    return _with_counterparts(prompt, baseline)
 
 
 def _spaced(
@@ -238,19 +233,6 @@ def _spaced(
             return prompt
         reasons.append(reason)
     raise InputError(reasons[0])
-
-
-def _turns(examples: Sequence[Example], before_problem: str) -> list[dict]:
-    """Return worked examples as the turns of a chat.
-
-    before_problem: the instruction, with the space after it if the format has one.
-    """
-    turns = []
-    for example in examples:
-        question = f"{before_problem}{example.problem}"
-        turns.append({"role": "user", "content": question})
-        turns.append({"role": "assistant", "content": example.solution})
-    return turns
 
 
 def _encode(tokenizer, content: _Content) -> Prompt:
@@ -378,10 +360,8 @@ def _with_counterparts(prompt: Prompt, baseline: Prompt) -> Prompt:
     """
     ids, before = prompt.input_ids.tolist(), baseline.input_ids.tolist()
     inserted = prompt.spans["inserted"]
-    fewest = min(len(before), inserted.start)
-    front = _equal_tokens(ids[:fewest], before)
-    fewest = min(len(before) - front, len(ids) - inserted.stop)
-    back = _equal_tokens(ids[::-1][:fewest], before[::-1])
+    front = _shared(ids[: inserted.start], before)
+    back = _shared(ids[inserted.stop :][::-1], before[front:][::-1])
     original = [*range(front), *range(len(ids) - back, len(ids))]
     counterparts = [*range(front), *range(len(before) - back, len(before))]
     return replace(
@@ -391,10 +371,9 @@ def _with_counterparts(prompt: Prompt, baseline: Prompt) -> Prompt:
     )
 
 
-def _equal_tokens(ids: list[int], others: list[int]) -> int:
+def _shared(ids: list[int], others: list[int]) -> int:
     """Return how many tokens at the start of two lists are equal."""
-    pairs = zip(ids, others, strict=False)
-    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return len(os.path.commonprefix([ids, others]))  # noqa: RUF071 (of any sequences)
 
 
 def _change_of_originals(

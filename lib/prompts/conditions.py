@@ -195,9 +195,11 @@ LAYERS_PATTERN = re.compile(
     r"layers?-1(?:-to-(?P<shown>[1-9]\d*))?-only"
     r"|(?P<hides>hidden)-from-layers?-1(?:-to-(?P<hidden>[1-9]\d*))?"
 )
-# A filler of which only some tokens are visible to later ones, as in mless-last-5.
-TOKENS_PATTERN = re.compile(
-    r"(?P<filler>[a-z]+)-(?P<end>first|middle|last)-(?P<tokens>[1-9]\d*)"
+# A filler with spaces around it, as in mless-spaced, or of which only some tokens are
+# visible to later ones, as in mless-last-5.
+FILLER_PATTERN = re.compile(
+    rf"(?P<filler>{'|'.join(CONDITIONS[1:])})"
+    r"-(?:spaced|(?P<end>first|middle|last)-(?P<tokens>[1-9]\d*))"
 )
 
 
@@ -370,25 +372,19 @@ def _text(name: str, length: int | None, position: str | None, arm: Arm | None) 
 
 def _named(name: str) -> Condition | None:
     """Return the condition of a name, or None."""
-    return NAMED.get(name) or _of_layers(name) or _of_tokens(name) or _spaced(name)
+    return NAMED.get(name) or _of_layers(name) or _of_filler(name)
 
 
-def _spaced(name: str) -> Condition | None:
-    """Return the condition of a name such as mless-spaced, or None."""
-    filler = name.removesuffix("-spaced")
-    if filler == name or filler not in CONDITIONS or filler == "none":
+def _of_filler(name: str) -> Condition | None:
+    """Return the condition of a name such as mless-spaced or mless-last-5, or None."""
+    match = FILLER_PATTERN.fullmatch(name)
+    if not match:
         return None
-    return NAMED[filler].model_copy(update={"text": name, "spaced": True})
-
-
-def _of_tokens(name: str) -> Condition | None:
-    """Return the condition of a name such as mless-last-5, or None."""
-    match = TOKENS_PATTERN.fullmatch(name)
-    if not match or match["filler"] not in CONDITIONS or match["filler"] == "none":
-        return None
-    visible = Visible(match["end"], int(match["tokens"]))
-    shown = {"view": NO_LAYER, "visible": visible}
-    return NAMED[match["filler"]].model_copy(update={"text": name} | shown)
+    changes: dict[str, object] = {"text": name, "spaced": True}
+    if match["end"]:
+        visible = Visible(match["end"], int(match["tokens"]))
+        changes = {"text": name, "view": NO_LAYER, "visible": visible}
+    return NAMED[match["filler"]].model_copy(update=changes)
 
 
 def _of_layers(name: str) -> Condition | None:

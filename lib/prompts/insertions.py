@@ -56,29 +56,23 @@ def insertions(
             shorter = cut_to_tokens(tokenizer, text, filler.length - 1)
             candidates.insert(0, (0, f"{shorter}\n"))
         return candidates
-    starts = [between if filler.position == "between" else len(content)]
-    if filler.position == "random":
-        starts = _random_starts(content)
     inserted = cut_to_tokens(tokenizer, text, filler.length)
+    starts = possible_starts(content, between, filler.position)
     return [(start, f" {inserted}") for start in starts]
 
 
-def _random_starts(content: str) -> list[int]:
-    """Return the spaces between two words in a random order."""
+def possible_starts(content: str, between: int, position: Position) -> list[int]:
+    """Return where a text can be inserted, best first, in characters of the content.
+
+    At random these are the spaces between two words. between: the position between
+    instruction and problem.
+    """
+    if position != "random":
+        return [{"before": 0, "between": between, "end": len(content)}[position]]
     # Drawn from the text only, so that the position is the same for every filler.
     starts = [match.start() for match in re.finditer(r"(?<=\S) (?=\S)", content)]
     random.Random(hashlib.sha256(content.encode()).digest()).shuffle(starts)
     return starts
-
-
-def joint(content: str, problem: int, position: Position) -> int:
-    """Return where the authors' formats insert, in characters of the content.
-
-    problem: where the problem begins.
-    """
-    if position == "random":
-        return _random_starts(content)[0]
-    return {"before": 0, "between": problem, "end": len(content)}[position]
 
 
 def joined_text(tokenizer, condition: Condition, filler: Filler) -> str:

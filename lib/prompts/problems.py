@@ -132,7 +132,7 @@ AnyProblem = TypeVar("AnyProblem", Problem, Listed)
 
 
 def stratified_sample(
-    problems: list[AnyProblem], limit: int, seed: int
+    problems: list[AnyProblem], limit: int | None, seed: int
 ) -> list[AnyProblem]:
     """Return a sample of `limit` problems, stratified by level, in the given order.
 
@@ -206,7 +206,7 @@ def load_problems(
             raise InputError(
                 f"{source} has no problem of level {' or '.join(map(str, levels))}"
             )
-    return problems if limit is None else stratified_sample(problems, limit, seed)
+    return stratified_sample(problems, limit, seed)
 
 
 def listed_problems(
@@ -226,7 +226,7 @@ def listed_problems(
     rows = [line.split(",") for line in lines]
     listed = [Listed(name, int(level), *digests) for name, level, *digests in rows]
     of_levels = [one for one in listed if levels is None or one.level in levels]
-    return of_levels if limit is None else stratified_sample(of_levels, limit, seed)
+    return stratified_sample(of_levels, limit, seed)
 
 
 def _listed(problem: Problem) -> Listed:
@@ -296,15 +296,6 @@ def digest(problems: Iterable[Problem]) -> str:
     triples = [(problem.id, problem.problem, problem.answer) for problem in problems]
     text = json.dumps(triples, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()
-
-
-def digest_of(source: str | Path) -> str:
-    """Return the `digest` of all problems of a source.
-
-    MATH-500 need not be read, because `load_problems` accepts it only with the known
-    digest.
-    """
-    return MATH500_SHA256 if source == "math500" else digest(load_problems(source))
 
 
 def _math500() -> list[Problem]:

@@ -34,7 +34,6 @@ POINTS = 100  # shares are in percent, and differences in percentage points
 LOWEST = {"share": 0, "difference": -POINTS}  # the minimum; the maximum is POINTS
 VALUE_KINDS = ("mean", *LOWEST, "largest")
 RESAMPLES = 10_000
-SIGNS_AT_ONCE = 1 << 22  # random signs in memory at once: 32 MiB
 
 
 @dataclass(frozen=True)
@@ -166,13 +165,8 @@ class ClusteredMean:
         """
         sums = _cluster_sums(self.values, self.clusters)
         random = np.random.default_rng(0)
-        largest = []
-        size = max(1, SIGNS_AT_ONCE // len(sums))
-        for begin in range(0, RESAMPLES, size):
-            shape = min(size, RESAMPLES - begin), len(sums)
-            signs = random.choice([-1.0, 1.0], size=shape)
-            largest.append((signs @ sums).max(1))
-        means = np.concatenate(largest) / len(self.values)
+        signs = random.choice([-1.0, 1.0], size=(RESAMPLES, len(sums)))
+        means = (signs @ sums).max(1) / len(self.values)
 
         # A mean that differs from the observed one by rounding alone equals it.
         observed = self.mean.max()
@@ -242,18 +236,14 @@ def _degrees_of_freedom(sizes: np.ndarray) -> float:
     """
     if len(sizes) < 2:
         return nan
+    if (sizes == sizes[0]).all():
+        return len(sizes) - 1.0
     shares = sizes / sizes.sum()
-    weights = 1 / (1 - shares)
     c = (shares**2).sum()
-    expected = (weights * shares**2 * (1 + c - 2 * shares)).sum()
-
-    # The sum over all i and j as if none were equal, then the additional diagonal.
-    power = [(weights * shares**k).sum() for k in (2, 3, 4)]
-    pairs = c**2 * power[0] ** 2 - 4 * c * power[0] * power[1]
-    pairs += 2 * power[0] * power[2] + 2 * power[1] ** 2
-    on_diagonal = (1 + c - 2 * shares) ** 2 - (c - 2 * shares) ** 2
-    variance = pairs + (weights**2 * shares**4 * on_diagonal).sum()
-    return float(expected**2 / variance)
+    covariance = np.outer(shares, shares) * (c - shares[:, None] - shares)
+    covariance += np.diag(shares**2)
+    covariance /= np.sqrt(np.outer(1 - shares, 1 - shares))
+    return float(np.trace(covariance) ** 2 / (covariance**2).sum())
 
 
 def _share(values: np.ndarray, sizes: np.ndarray, alpha: float) -> tuple[float, float]:

@@ -40,6 +40,9 @@ from reproduction.measurement.dataset import TRAINED, UNIFORM, UNTRAINED
 from reproduction.measurement.measurement_run import measure
 from reproduction.profiles import VARIATIONS, Profile
 
+# Fields of a claim that its verdicts have, too.
+COPIED_FIELDS = {"id", "claim", "reading", "source", "unit", "range", "certain"}
+
 
 def gather(profile: Profile) -> dict[str, dict[str, Any]]:
     """Return the evidence of a profile by model, as `evidence_by_model`; what is not
@@ -110,17 +113,8 @@ def judge_one(claim: Claim, model: str, evidence: Mapping[str, Any]) -> Verdict:
     """Return the verdict on a claim for one model, with n = 0 and the reason if the
     evidence cannot test it. `judge` adds the corrected p-value.
     """
-    untested = Verdict(
-        id=claim.id,
-        claim=claim.claim,
-        reading=claim.reading,
-        source=claim.source,
-        model=model,
-        unit=claim.unit,
-        range=claim.range,
-        written=claim.written_for(model),
-        certain=claim.certain,
-    )
+    copied = claim.model_dump(include=COPIED_FIELDS)
+    untested = Verdict(**copied, model=model, written=claim.written_for(model))
     try:
         values = values_of(claim, evidence)
         parts = parts_of(values.sel(network=TRAINED))
@@ -128,17 +122,13 @@ def judge_one(claim: Claim, model: str, evidence: Mapping[str, Any]) -> Verdict:
         return replace(untested, reason=str(reason))
 
     decision = decide(parts, *claim.bounds)
-    estimate = estimate_of(decision.interval)
     untrained = _control(claim, values, decision.part, UNTRAINED)
     return replace(
         untested,
         verdict=decision.verdict,
         p=p_value(parts, *claim.bounds),
         part=decision.part,
-        effect=estimate.effect,
-        low=estimate.low,
-        high=estimate.high,
-        n=estimate.n,
+        **vars(estimate_of(decision.interval)),
         parts=len(parts),
         holds=tuple(decision.holds),
         refuted=tuple(decision.refuted),

@@ -7,7 +7,7 @@ import torch
 import xarray as xr
 
 from lib import progress
-from lib.attention.received import Observation, observe
+from lib.attention.received import observe
 from lib.models.loading import Loaded
 from lib.prompts.building import Prompt
 from reproduction.measurement.attention_changes import Prompts
@@ -40,26 +40,19 @@ def _fits_of(loaded: Loaded, plain: Prompt, slashes: Prompt) -> dict[str, np.nda
     inserted = slashes.spans["inserted"]
     is_later = slashes.original >= inserted.stop
     later = slashes.original[is_later]
-    before = observe(loaded.model, plain.input_ids, [1], outputs=True)
+    before = observe(loaded.model, plain.input_ids, [1])
     # If each later token is a set of queries by itself, the received attention is the
     # attention that this token gives.
     single_queries = torch.nn.functional.one_hot(later, len(slashes)).bool()
-    after = observe(
-        loaded.model, slashes.input_ids, [1], queries=single_queries[None], outputs=True
-    )
+    after = observe(loaded.model, slashes.input_ids, [1], queries=single_queries[None])
 
-    old = _outputs(before)[slashes.counterparts[is_later]]  # (n, H, D)
-    new = _outputs(after)[later]
+    # (n, H, D)
+    old = before.output[0, slashes.counterparts[is_later]].float().cpu()
+    new = after.output[0, later].float().cpu()
     attention = after.received[0, 0]  # (H, n, T), that n tokens give
     to_slashes = attention[:, :, inserted].sum(-1)
     to_original = 1 - to_slashes.double().cpu()
     return affine_fits(old, new, to_original)
-
-
-def _outputs(observation: Observation) -> torch.Tensor:
-    """Return the heads' outputs (T, H, D) in the only observed layer and prompt."""
-    (of_layer_1,) = observation.outputs
-    return of_layer_1[0].float().cpu()
 
 
 def affine_fits(

@@ -7,8 +7,7 @@ W, Sec. 3). The first token is left out, because it receives most of the attenti
 any case, and the last, because no later token attends to it.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -67,31 +66,18 @@ def prompts_of(
     return prompts
 
 
-class PromptObservation(NamedTuple):
-    """The results of a forward pass for one prompt; R counts QUERIES."""
-
-    problem: str  # its id
-    # Attention that the original tokens except the first and last receive, (L, H, R, n)
-    original: torch.Tensor
-    # Attention that the inserted tokens receive, (L, H, R, n)
-    inserted: torch.Tensor
-    # Value vectors of the inserted tokens, L times (K, n, D), of K key heads
-    values: list[torch.Tensor]
-
-
 def measure_attention(
     loaded: Loaded,
     prompts: Prompts,
     layers: Sequence[int],
-    observing: Callable[..., Observation] = observe,
+    uniform: bool = False,
 ) -> xr.Dataset:
     """Return the variables `attention` (reproduction.measurement.dataset) of each
     condition, compared with `none`.
 
-    layers: counted from 1. observing: `observe` or
-    `observe_uniform`. Costs one forward pass up to the deepest layer per prompt. Raises
-    InputError for a prompt that is too long for the model, and for attention that is
-    not finite.
+    layers: counted from 1. uniform: that of uniform attention. Costs one forward pass
+    up to the deepest layer per prompt. Raises InputError for a prompt that is too long
+    for the model, and for attention that is not finite.
     """
     plain = prompts["none"]
     conditions = [condition for condition in prompts if condition != "none"]
@@ -103,45 +89,46 @@ def measure_attention(
         "span": SPANS,
         "query": QUERIES,
     }
-    # Attention that the original tokens except the first and last receive under `none`,
-    # by problem.
+    # Attention that all tokens receive under `none`, (L, H, T), by problem.
     before: dict[str, torch.Tensor] = {}
-    for observed in _observe_prompts(loaded, "none", plain, layers, observing):
-        before[observed.problem] = observed.original[:, :, ALL]
+    for problem, received, _ in _observed(loaded, "none", plain, layers, uniform):
+        before[problem] = received[:, :, ALL]
 
     by_condition = []
     for condition in conditions:
         by_problem: dict[str, dict[str, np.ndarray]] = {}
         batch = prompts[condition]
-        for after in _observe_prompts(loaded, condition, batch, layers, observing):
-            problem = after.problem
-            # The same tokens under none, among those that are averaged there.
-            _, twins = averaged_tokens(batch[problem])
-            averaged, _ = averaged_tokens(plain[problem])
+        observed = _observed(loaded, condition, batch, layers, uniform)
+        for problem, received, values in observed:
+            _, twins = averaged_tokens(batch[problem])  # the same tokens under none
             parts = [plain[problem].parts[index] for index in twins]
-            same = before[problem][..., torch.searchsorted(averaged, twins)]
-            by_problem[problem] = _compared(parts, same, after)
+            same = before[problem][..., twins]
+            changes = _compared(batch[problem], parts, same, received, values)
+            by_problem[problem] = changes
         in_order = [by_problem[problem] for problem in plain]
         by_condition.append(stacked(in_order))
     return to_dataset("attention", stacked(by_condition), coords)
 
 
-def _observe_prompts(
+def _observed(
     loaded: Loaded,
     condition: str,
     prompts: Mapping[str, Prompt],
     layers: Sequence[int],
-    observing: Callable[..., Observation],
-) -> Iterator[PromptObservation]:
-    """Yield the results for each problem's prompt, the longest prompts first."""
+    uniform: bool,
+) -> Iterator[tuple[str, torch.Tensor, list[torch.Tensor]]]:
+    """Yield the id of each problem, the longest prompts first, with the attention that
+    the tokens of its prompt receive, (L, H, R, T), and their value vectors, L times (K,
+    T, D).
+    """
     problems = list(prompts)
 
     def run(indices: list[int]) -> Observation:
         batch = [prompts[problems[i]] for i in indices]
         tokens, lengths = pad([prompt.input_ids for prompt in batch])
         queries = _query_sets(batch, tokens.shape[1])
-        return observing(
-            loaded.model, tokens, layers, lengths, queries=queries, values=True
+        return observe(
+            loaded.model, tokens, layers, lengths, queries=queries, uniform=uniform
         )
 
     several = f"{len(layers)} layers" if len(layers) > 1 else "1 layer"
@@ -152,12 +139,13 @@ def _observe_prompts(
         for indices, observation in batches:
             for row, i in enumerate(indices):
                 problem = problems[i]
-                result = _row_of_batch(problem, prompts[problem], observation, row)
-                if not result.original.isfinite().all():
+                received = observation.received[row]
+                averaged, _ = averaged_tokens(prompts[problem])
+                if not received[..., averaged].isfinite().all():
                     raise InputError(
                         f"{loaded.name} gives NaN attention on problem {problem}"
                     )
-                yield result
+                yield problem, received, [of[row] for of in observation.values]
                 bar.update()
 
 
@@ -170,19 +158,12 @@ def _query_sets(batch: Sequence[Prompt], tokens: int) -> torch.Tensor:
     return queries
 
 
-def _row_of_batch(
-    problem: str, prompt: Prompt, observation: Observation, row: int
-) -> PromptObservation:
-    """Return the results for one prompt, given those of its batch and its row there."""
-    received = observation.received[row]  # (L, H, R, T)
-    inserted = prompt.spans["inserted"]
-    original = received[..., averaged_tokens(prompt)[0]]
-    values = [of_layer[row][:, inserted] for of_layer in observation.values]
-    return PromptObservation(problem, original, received[..., inserted], values)
-
-
 def _compared(
-    parts: list[str], before: torch.Tensor, after: PromptObservation
+    prompt: Prompt,
+    parts: list[str],
+    before: torch.Tensor,
+    received: torch.Tensor,
+    values: list[torch.Tensor],
 ) -> dict[str, np.ndarray]:
     """Return the variables `attention` of one prompt with an insertion, compared with
     the prompt without it.
@@ -190,9 +171,11 @@ def _compared(
     parts: the part of the prompt (instruction or problem) of each of n original tokens.
     before: the attention that they receive without the insertion, (L, H, n).
     """
+    inserted = prompt.spans["inserted"]
+    after = received[..., averaged_tokens(prompt)[0]]  # (L, H, R, n)
     # Received from all later tokens, (L, H, n).
-    to_original = after.original[:, :, ALL]
-    to_inserted = after.inserted[:, :, ALL]
+    to_original = after[:, :, ALL]
+    to_inserted = received[:, :, ALL, inserted]
 
     # Mean and standard deviation of received attention over original tokens, and over
     # inserted ones, (L, H).
@@ -206,11 +189,13 @@ def _compared(
     variables["lambda"] = lambda_of(before, to_original)
     variables["irregularity"] = log_ratio.std(-1, correction=0)
     variables["unevenness"] = deviation / level
-    variables["mass"] = after.inserted[:, :, ORIGINAL].sum(-1)
+    variables["mass"] = received[:, :, ORIGINAL, inserted].sum(-1)
     variables["flatness"] = inserted_deviation / inserted_level
-    variables["dispersion"] = _dispersion(after.values, heads=before.shape[1])
+    variables["dispersion"] = _dispersion(
+        [of_layer[:, inserted] for of_layer in values], heads=before.shape[1]
+    )
     variables["portion"] = inserted_level / level
-    variables["lambda_over_heads"] = _lambda_over_heads(parts, before, after.original)
+    variables["lambda_over_heads"] = _lambda_over_heads(parts, before, after)
     return {name: tensor.cpu().numpy() for name, tensor in variables.items()}
 
 

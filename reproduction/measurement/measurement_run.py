@@ -26,7 +26,7 @@ from lib.files.text_files import read
 from lib.models.sources import arm_for, named_revision, resolve
 from lib.prompts.problems import (
     SOURCES,
-    digest_of,
+    digest,
     is_within,
     listed_problems,
     load_problems,
@@ -129,7 +129,7 @@ class Measurements:
         )
         if attention.problems not in SOURCES:
             # The user may edit a file without giving it another name.
-            common["problems"] = digest_of(attention.problems)
+            common["problems"] = digest(load_problems(attention.problems))
         if revision := named_revision(self.spec):
             # Two folders or revisions of a repository may have the same name.
             common["revision"] = revision

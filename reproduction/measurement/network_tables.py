@@ -42,23 +42,18 @@ def means_table(
     columns low and high (after the prefix), and n. Cells without values have no row.
     """
     others = [dim for dim in values.dims if dim != "problem"]
-    cells = values.stack(cell=others).transpose("problem", "cell")
-    problems = cells.problem.values
-    measured = np.isfinite(cells.values)
-    numbers = np.full((4, cells.sizes["cell"]), np.nan)
-    # Cells with the same problems are estimated together.
-    for pattern in np.unique(measured, axis=1).T:
-        if not pattern.any():
-            continue
-        same = (measured == pattern[:, None]).all(0)
-        means = interval(cells.values[pattern][:, same], problems[pattern])
-        n = np.full(same.sum(), means.n)
-        numbers[:, same] = means.estimate, means.low, means.high, n
-
+    cells = values.stack(cell=others).transpose("cell", "problem")
+    rows = []
+    for of_cell in cells.values:
+        measured = np.isfinite(of_cell)
+        row = (np.nan, np.nan, np.nan, 0)
+        if measured.any():
+            mean = interval(of_cell[measured], cells.problem.values[measured])
+            row = (mean.estimate, mean.low, mean.high, mean.n)
+        rows.append(row)
     columns = [name, f"{prefix}low", f"{prefix}high", "n"]
-    table = pd.DataFrame(numbers.T, cells.indexes["cell"], columns)
-    table = table[table.n > 0]
-    return table.astype({"n": int}).reset_index()
+    table = pd.DataFrame(rows, cells.indexes["cell"], columns)
+    return table[table.n > 0].reset_index()
 
 
 def of_each_model(table: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:

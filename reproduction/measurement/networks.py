@@ -6,7 +6,6 @@ import gc
 import torch
 import xarray as xr
 
-from lib.attention.received import observe, observe_uniform
 from lib.models.loading import Loaded, load
 from lib.models.sources import arm_for, resolve
 from lib.prompts.problems import Problem, shown_problem, stratified_sample
@@ -73,8 +72,8 @@ def run_step(
     if step.measure == "tokens":
         return measure_tokens(network, prompts, layers)
     if step.measure == "attention":
-        observing = observe_uniform if step.network == UNIFORM else observe
-        measured = measure_attention(network, prompts, layers, observing)
+        is_uniform = step.network == UNIFORM
+        measured = measure_attention(network, prompts, layers, is_uniform)
     elif step.measure == "affine":
         measured = measure_affine(network, prompts)
     else:

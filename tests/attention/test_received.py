@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 from lib.attention import custom_attention, query_blocks
 from lib.attention.custom_attention import Recording, zero_own_
 from lib.attention.query_blocks import Step
-from lib.attention.received import observe, observe_uniform, received_attention
+from lib.attention.received import observe, received_attention
 from lib.errors import InputError
 from lib.models.loading import load
 from lib.prompts.building import build_prompt
@@ -87,12 +87,11 @@ def test_observed_outputs_are_the_inputs_of_the_output_projection(name):
     ids = torch.randint(1, 97, (1, 12))
     with torch.inference_mode():
         decoder(ids)
-    observation = observe(model, ids, [1, 2, 3], values=True, outputs=True)
-    outputs = [output.flatten(2) for output in observation.outputs]
-    torch.testing.assert_close(outputs, projected[:3], rtol=1e-4, atol=1e-4)
-    assert [values.shape[::2] for values in observation.values] == [(1, 12)] * 3
-    # Outputs are kept on request only: all layers of a 1.5B model take a gigabyte.
-    assert not observe(model, ids, [1], values=True).outputs
+    for last in (1, 2, 3):
+        observation = observe(model, ids, range(1, last + 1))
+        output = observation.output.flatten(2)
+        torch.testing.assert_close(output, projected[last - 1], rtol=1e-4, atol=1e-4)
+        assert [one.shape[::2] for one in observation.values] == [(1, 12)] * last
 
 
 def test_a_sink_takes_its_share_of_the_attention():
@@ -129,14 +128,16 @@ def test_an_unsupported_argument_of_attention_is_refused(refused):
 @pytest.mark.parametrize("family", ["llama", "gemma3-local-and-global"])
 def test_uniform_attention_equals_that_of_a_model_with_equal_scores(family):
     model = FAMILIES[family]()
-    for layer in model.model.layers:
-        layer.self_attn.q_proj.weight.data.zero_()
     ids = torch.randint(1, 50, (2, 17))
     lengths = torch.tensor([17, 12])
     queries = torch.rand(2, 2, 17) < 0.7
-    expected = observe(model, ids, [2, 1], lengths, queries=queries)
-    uniform = observe_uniform(model, ids, [2, 1], lengths, queries=queries)
-    same(uniform.received, expected.received)
+    asked = {"layers": [2, 1], "lengths": lengths, "queries": queries}
+    observed = observe(model, ids, uniform=True, **asked)
+    for layer in model.model.layers:
+        layer.self_attn.q_proj.weight.data.zero_()
+    expected = observe(model, ids, **asked)
+    same(observed.received, expected.received)
+    assert not any(values.any() for values in observed.values)
 
 
 COMMON = torch.full((8,), 220.0)  # puts every score near 8 * 220 * 220 = 387,200
