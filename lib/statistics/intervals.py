@@ -229,10 +229,10 @@ def _degrees_of_freedom(sizes: np.ndarray) -> float:
 
     They are those of Bell and McCaffrey (2002) for clusters with independent effects of
     equal variance, from which the mean is subtracted. The covariance of the weighted
-    sums of clusters i and j is s_i s_j (c - s_i - s_j), plus s_i² on the diagonal, with
-    s the clusters' shares of the problems and c the sum of their squares. The traces of
-    this matrix and of its square are sums over clusters. Clusters of equal size have
-    one degree less than there are clusters; a single cluster has none (NaN).
+    sums of clusters i and j is s_i s_j (c - s_i - s_j), plus s_i² on the diagonal,
+    over the square roots of 1 - s_i and 1 - s_j, with s the clusters' shares of the
+    problems and c the sum of their squares. Clusters of equal size have one degree less
+    than there are clusters, which needs no matrix; a single cluster has none (NaN).
     """
     if len(sizes) < 2:
         return nan

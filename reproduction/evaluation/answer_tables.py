@@ -333,9 +333,9 @@ def by_limit(answers: pd.DataFrame, limits: Sequence[int]) -> pd.DataFrame:
     """Return accuracy and effect of the slashes if answers were cut at lower token
     limits, in a row per model and limit.
 
-    answers: greedy ones; models that lack `none` or `mless` are left out. A row has the
-    accuracy under both conditions, the share of truncated answers (cut_none,
-    cut_mless), EFFECT_COLUMNS and `change_of_length`.
+    answers: models that lack `none` or `mless` are left out. A row has the accuracy
+    under both conditions, the share of truncated answers (cut_none, cut_mless),
+    EFFECT_COLUMNS and `change_of_length`.
     """
     rows = []
     for model, of_model in answers.groupby("model", sort=False):
