@@ -41,9 +41,10 @@ class Recording:
     rows: torch.Tensor = field(default_factory=lambda: torch.empty(0))
     # layer -> its index in L; the forward pass ends after the last one
     index: dict[int, int] = field(default_factory=dict)
-    # The values (B, K, T, D) of the heads in each of these layers, and the outputs
-    # (B, T, H, D) of those in the last one
+    # The values (B, K, T, D) of the heads in each of these layers
     values: dict[int, torch.Tensor] = field(default_factory=dict)
+    # Whether the outputs (B, T, H, D) of the heads in the last one are computed, too
+    with_output: bool = False
     output: torch.Tensor = field(default_factory=lambda: torch.empty(0))
     # Whether all scores are equal and all values zero, instead of the model's
     uniform: bool = False
@@ -244,9 +245,12 @@ def _attend(
     mask = step.mask(tokens, sliding_window, query.dtype) if step else None
 
     recorded = None
+    is_last, has_output = False, True
     if recording:
         recording.windows[layer] = sliding_window
         recorded = recording if layer in recording.index else None
+        is_last = layer == max(recording.index, default=None)
+        has_output = recording.with_output or not is_last
         if recording.uniform:
             query, value, s_aux = query * 0, value * 0, None
 
@@ -269,16 +273,18 @@ def _attend(
         weights = softmax_weights(scores, s_aux)
         if view:
             view.change("silent", layer, weights, start, first, 0.0)
-        by_key_head = weights.to(value.dtype).view(len(values), -1, stop - first)
-        outputs = by_key_head @ values[:, first:stop]
-        mixed.append(outputs.view(*query.shape[:2], -1, value.shape[-1]))
+        if has_output:
+            by_key_head = weights.to(value.dtype).view(len(values), -1, stop - first)
+            outputs = by_key_head @ values[:, first:stop]
+            mixed.append(outputs.view(*query.shape[:2], -1, value.shape[-1]))
         if recorded:
             recorded.add(layer, zero_own_(weights, start - first), start, first)
-    output = torch.cat(mixed, 2).transpose(1, 2)  # (B, T, H, D)
+    # (B, T, H, D)
+    output = torch.cat(mixed, 2).transpose(1, 2) if has_output else torch.empty(0)
     if recorded:
         recorded.values[layer], recorded.output = value, output
-        if layer == max(recorded.index):
-            raise StopForward
+    if is_last:
+        raise StopForward
     return output.contiguous(), None
 
 

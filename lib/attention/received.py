@@ -25,7 +25,7 @@ class Observation:
     received: (B, L, H, R, T) float32, by each of R sets of queries; NaN where it is
     undefined. values: a tensor (B, K, T, D) for each layer, of K key heads, which serve
     H / K heads each. output: (B, T, H, D), the outputs of the deepest layer's heads
-    before the output projection.
+    before the output projection; empty if they were not requested.
     """
 
     received: torch.Tensor
@@ -65,13 +65,15 @@ def observe(
     *,
     queries: torch.Tensor | None = None,
     uniform: bool = False,
+    with_output: bool = False,
 ) -> Observation:
     """Return received attention as `received_attention` does, for R sets of queries,
-    with the heads' values and outputs.
+    with the heads' values.
 
     queries: (B, R, T) bool; the mean of a set is only over its tokens; None: one set
     with all tokens. A token after the last one of a set receives NaN. uniform: all
-    scores are equal, and all values zero.
+    scores are equal, and all values zero. with_output: the heads' outputs in the
+    deepest layer, too.
     """
     decoder = model.get_decoder()
     if layers is None:
@@ -86,6 +88,7 @@ def observe(
         rows=rows,
         index=index,
         uniform=uniform,
+        with_output=with_output,
     )
     with attending(decoder, recording=recording):
         decoder(input_ids=input_ids, use_cache=False)

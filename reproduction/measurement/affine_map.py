@@ -40,11 +40,17 @@ def _fits_of(loaded: Loaded, plain: Prompt, slashes: Prompt) -> dict[str, np.nda
     inserted = slashes.spans["inserted"]
     is_later = slashes.original >= inserted.stop
     later = slashes.original[is_later]
-    before = observe(loaded.model, plain.input_ids, [1])
+    before = observe(loaded.model, plain.input_ids, [1], with_output=True)
     # If each later token is a set of queries by itself, the received attention is the
     # attention that this token gives.
     single_queries = torch.nn.functional.one_hot(later, len(slashes)).bool()
-    after = observe(loaded.model, slashes.input_ids, [1], queries=single_queries[None])
+    after = observe(
+        loaded.model,
+        slashes.input_ids,
+        [1],
+        queries=single_queries[None],
+        with_output=True,
+    )
 
     # (n, H, D)
     old = before.output[0, slashes.counterparts[is_later]].float().cpu()

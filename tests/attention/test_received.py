@@ -88,10 +88,12 @@ def test_observed_outputs_are_the_inputs_of_the_output_projection(name):
     with torch.inference_mode():
         decoder(ids)
     for last in (1, 2, 3):
-        observation = observe(model, ids, range(1, last + 1))
+        observation = observe(model, ids, range(1, last + 1), with_output=True)
         output = observation.output.flatten(2)
         torch.testing.assert_close(output, projected[last - 1], rtol=1e-4, atol=1e-4)
         assert [one.shape[::2] for one in observation.values] == [(1, 12)] * last
+    # They take time, so a measurement that does not need them does not compute them.
+    assert not observe(model, ids).output.numel()
 
 
 def test_a_sink_takes_its_share_of_the_attention():
