@@ -9,6 +9,7 @@ import functools
 
 import pandas as pd
 
+from lib.statistics.intervals import ALPHA
 from reproduction import paths
 from reproduction.claims.verdicts import read_verdicts, verdict_table
 from reproduction.figures import short
@@ -35,7 +36,7 @@ def tables() -> dict[str, pd.DataFrame]:
             found[str(name)] = pd.read_csv(path)
     for name, rows in found.items():
         if "p_verdicts" in rows:
-            is_lost = (rows["low"] * rows["high"] > 0) & (rows["p_verdicts"] > 0.05)
+            is_lost = (rows["low"] * rows["high"] > 0) & (rows["p_verdicts"] > ALPHA)
             rows["dagger"] = is_lost.map(MARKS)
         if "model" in rows:
             found[name] = rows.assign(short=rows["model"].map(short))

@@ -139,7 +139,8 @@ PLANNED_LIMITS = (512, 768)  # of number_formats, in data/claims.yaml
 
 def number_formats() -> pd.DataFrame:
     """A row per limit and pair of kinds of answers: the difference in accuracy with
-    slashes of the model that has answers of all kinds, on the same problems.
+    slashes of the model that has answers of all kinds, on the same problems: greedy in
+    bfloat16, greedy in float32, and sampled.
     """
     parts = {"bfloat16": "main", "float32": "comparisons", "sampled": "draws"}
     rows = []
