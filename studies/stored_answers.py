@@ -51,6 +51,7 @@ from studies.stored_contrasts import (
     change_of_nats,
     contrasts,
     first_token,
+    lambda_and_nats,
     single_problems,
     verdict_counts,
 )
@@ -697,6 +698,7 @@ TABLES: dict[str, Callable[[], pd.DataFrame]] = {
     "right_minus_wrong": lambda: right_minus_wrong(draws()),
     "rescue": lambda: rescue(draws()),
     "contrasts": lambda: contrasts(solutions(), _ablations()),
+    "lambda_and_nats": lambda_and_nats,
     "single_problems": lambda: single_problems(_ablations()),
     "attention_taken": attention_taken,
     "first_token": first_token,

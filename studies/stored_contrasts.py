@@ -10,7 +10,7 @@ import functools
 import pandas as pd
 
 from lib.statistics.intervals import POINTS, holm
-from reproduction import paths
+from reproduction import evaluation, paths
 from reproduction.claims.verdicts import (
     VERDICTS,
     Verdict,
@@ -19,11 +19,12 @@ from reproduction.claims.verdicts import (
     verdict_table,
 )
 from reproduction.evaluation.answer_tables import mean_and_bounds, p_value_of_mean
-from reproduction.evaluation.likelihood_tables import nats_by_condition
+from reproduction.evaluation.likelihood_tables import contrast_table, nats_by_condition
 from reproduction.measurement.measurement_run import measure
 from reproduction.profiles import load_profile
 
 CHANGE = ["change", "low", "high"]
+LAMBDA_FILE = paths.DATA / "authors" / "lambda.csv"  # of studies.measured_lambda
 SHORT = 192  # tokens of the longest solution in the ablations
 # Pairs of conditions (treatment, reference) by what their difference says. Holm's
 # correction of a question is over its pairs and all models.
@@ -107,6 +108,27 @@ def _changes(
         row |= mean_and_bounds(CHANGE, change, "mean")
         rows.append(row | {"p_value": p_value_of_mean(change)})
     return rows
+
+
+def lambda_and_nats() -> pd.DataFrame:
+    """A row per model and insertion into the prompt of the authors' code: the change of
+    the reference solution's log-likelihood by it, in nats, and lambda in layer 1 on the
+    same problems.
+
+    `rank` is Spearman's rank correlation of the two over the insertions of a model.
+    """
+    measured = pd.read_csv(LAMBDA_FILE, index_col=["model", "problem_id"])
+    scores = evaluation.scores(load_profile("authors"))
+    table = contrast_table(scores, {name: (name, "none") for name in measured})
+    columns = ["lambda", "lambda_low", "lambda_high"]
+    means = pd.DataFrame(
+        mean_and_bounds(columns, measured.loc[row.model, row.contrast], "mean")
+        for row in table.itertuples()
+    )
+    both = table.rename(columns={"contrast": "condition"}).join(means)
+    by_model = both.groupby("model")[["lambda", "change"]]
+    ranks = by_model.apply(lambda rows: rows.corr("spearman").iloc[0, 1])
+    return both.assign(rank=both["model"].map(ranks))
 
 
 def single_problems(scores: pd.DataFrame) -> pd.DataFrame:
