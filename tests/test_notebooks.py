@@ -247,7 +247,10 @@ def test_no_row_of_a_table_is_much_wider_than_a_page(name):
 
 
 @pytest.mark.parametrize("name", BOOKS)
-def test_notebooks_have_parameters_and_print_no_streams(name):
+def test_notebooks_are_valid_have_parameters_and_print_no_streams(name):
+    nbformat.validate(
+        json.loads((paths.NOTEBOOKS / f"{name}.ipynb").read_text("utf-8"))
+    )
     assert BOOKS[name].metadata.kernelspec.name == "python3"
     tags = [tag for cell in CODE[name] for tag in cell.metadata.get("tags", [])]
     assert tags.count("parameters") == 1
