@@ -330,7 +330,8 @@ def known_conditions(answered: bool) -> list[str]:
     patterns = (
         [] if answered else ["layer-1-only", "hidden-from-layer-1", "mless-last-5"]
     )
-    return [*CONDITIONS, "arm", "mless+arm", *map(str, special), *patterns]
+    fillers = (*CONDITIONS, *SEPARATOR_TEXTS)
+    return [*fillers, "arm", "mless+arm", *map(str, special), *patterns]
 
 
 def parse_condition(condition: str | Condition, *, answered: bool = False) -> Condition:

@@ -32,7 +32,10 @@ DTYPE = (
     "type of the weights: float32, bfloat16, float16, or auto: that of stored results,"
     " else float32 on a CPU and bfloat16 on a GPU"
 )
-FORMAT = "format of the prompt: plain, or chat if the model has a chat template"
+FORMAT = (
+    "format of the prompt: plain; chat, if the model has a chat template; authors, as"
+    " in the paper's code; or authors-chat"
+)
 EXAMPLES = "; also with settings, as in mless:25, mless@end or arm:c=0.1:p1=95"
 # The figures of the paper that show single heads.
 Figure = Literal["fig09", "fig10", "fig11", "fig13", "fig18"]
