@@ -4,7 +4,8 @@
 # make families    figures and verdicts of the families from stored results; FRESH=1 installs their weights as GGUF (1.8 GB)
 #                  and measures again, which takes an hour or more
 # make scores      likelihoods of the folders STORES="..." into data/families; notebooks and documents that show them again
-# make test        the linter, the type checker and every test
+# make authors     the same with the prompt of the paper's code
+# make test        the linter, the type checker and every test but those for a GPU, vLLM or Ray
 # make test-vllm   the test of the second engine, after installing it for the CPU
 # make test-ray    the tests of lost workers, after installing Ray: minutes
 # make lab         JupyterLab on the notebooks
@@ -14,7 +15,7 @@
 # make gpu         throughput of received attention, likelihoods and answers on a GPU, into benchmarks/results
 # make readme      the tables of docs/*.md from stored results, after `make reproduce` or `make bench` changed numbers
 # make outputs     run the notebooks in place, so that they store the outputs that the tests compare
-# Each target first installs what is missing in .venv, and repeats nothing.
+# Each target but conda first installs what is missing in .venv, and repeats nothing.
 
 PYTHON ?= python3
 PROFILE ?= demo
@@ -40,7 +41,7 @@ authors: $(READY)
 
 scores: $(READY)
 	$(BIN)/python -m studies.store_results families likelihood $(STORES)
-	$(BIN)/jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False notebooks/0[67]*.ipynb
+	$(BIN)/jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False notebooks/0[678]*.ipynb
 	$(BIN)/python -m docs.write
 
 test: $(READY)

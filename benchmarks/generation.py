@@ -2,9 +2,10 @@
 
     python benchmarks/generation.py [--problems embedded FILE ...]
 
-Both ways get the same prompts with 55 slashes, decode greedily on the demo model in
-float32 and stop at the same limit. Loading is not timed; benchmarks/gpu.py compares
-with vLLM. Writes benchmarks/results/generation.csv and prints the table.
+Both ways get prompts with 55 slashes, one at a time only the first 16, decode greedily
+on the demo model in float32 and stop at the same limit. Loading is not timed;
+benchmarks/gpu.py compares with vLLM. Writes benchmarks/results/generation.csv and
+prints the table.
 """
 
 import argparse

@@ -6,7 +6,7 @@ registered with transformers and receives queries and keys after RoPE and norms,
 works for every architecture that calls transformers' attention interface. The queries
 of a prompt are processed in blocks: a `Recording` sums the attention that each token
 receives, and `hiding` hides inserted tokens from later ones. Steps of generation are
-computed by `decoding_step`. Scores are in float32, because those of Qwen2.5 reach
+computed by `query_blocks.Step`. Scores are in float32, because those of Qwen2.5 reach
 140,000 in layer 1: rounded to bfloat16, they would change a token's output by a tenth.
 """
 

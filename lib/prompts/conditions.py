@@ -83,7 +83,11 @@ class Filler(Settings):
     A text is repeated until it has `length` tokens.
     """
 
-    length: PositiveInt = Field(55, description="how many tokens are inserted")
+    length: PositiveInt = Field(
+        55,
+        description="how many tokens are inserted; in the authors' formats, how often a"
+        " word is",
+    )
     position: Position = Field(
         "between",
         description="before or between instruction and problem, at the end, or random",

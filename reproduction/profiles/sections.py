@@ -32,10 +32,7 @@ DTYPE = (
     "type of the weights: float32, bfloat16, float16, or auto: that of stored results,"
     " else float32 on a CPU and bfloat16 on a GPU"
 )
-FORMAT = (
-    "format of the prompt: plain; chat, if the model has a chat template; authors, as"
-    " in the paper's code; or authors-chat"
-)
+FORMAT = "format of the prompt: plain, chat, authors or authors-chat"
 EXAMPLES = "; also with settings, as in mless:25, mless@end or arm:c=0.1:p1=95"
 # The figures of the paper that show single heads.
 Figure = Literal["fig09", "fig10", "fig11", "fig13", "fig18"]
@@ -114,7 +111,7 @@ class Attention(Section):
     panels: dict[Figure, list[Panel]] = Field(
         {},
         description="by figure, a list of model, layer and head; without them, first"
-        " or last heads of the first model",
+        " or last heads of the model, or one of each model",
     )
 
     @model_validator(mode="after")
