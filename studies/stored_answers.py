@@ -42,6 +42,7 @@ from reproduction.evaluation.answer_tables import (
     with_token_limit,
 )
 from reproduction.evaluation.pass_rate_tables import POINTS_INTERVAL, pass_rate_table
+from reproduction.evaluation.rows import is_truncated
 from reproduction.evaluation.weighted_pass_rates import is_mixed, weighted_differences
 from reproduction.profiles import SAMPLING_CONDITIONS, load_profile
 from studies.keeping import RESULTS, keep
@@ -142,6 +143,9 @@ def number_formats() -> pd.DataFrame:
     """A row per limit and pair of kinds of answers: the difference in accuracy with
     slashes of the model that has answers of all kinds, on the same problems: greedy in
     bfloat16, greedy in float32, and sampled.
+
+    An answer that a limit cuts off counts as wrong even if it has a box by then, which
+    is known only at the limit of the greedy answers.
     """
     parts = {"bfloat16": "main", "float32": "comparisons", "sampled": "draws"}
     rows = []
@@ -149,7 +153,8 @@ def number_formats() -> pd.DataFrame:
         right = pd.DataFrame()
         for kind, part in parts.items():
             _, given = next(by_model(with_token_limit(answers(part), limit)))
-            with_slashes = given[given["condition"] == "mless"]
+            ended = given.assign(right=given["right"] & ~is_truncated(given))
+            with_slashes = ended[ended["condition"] == "mless"]
             right[kind] = accuracy_by_problem(with_slashes)
         for one, other in (("float32", "sampled"), ("bfloat16", "float32")):
             change = (right[one] - right[other]).dropna()
