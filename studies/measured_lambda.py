@@ -17,11 +17,11 @@ from lib import progress
 from lib.attention.received import received_attention
 from lib.models.loading import Loaded, load
 from lib.paths import DATA
-from lib.prompts.building import Prompt, build_prompt
+from lib.prompts.building import Prompt
 from lib.prompts.conditions import EVERY_LAYER, Condition
 from lib.prompts.problems import load_problems
 from reproduction import evaluation
-from reproduction.measurement.attention_changes import averaged_tokens
+from reproduction.measurement.attention_changes import averaged_tokens, prompts_of
 from reproduction.profiles import load_profile
 
 FILE = DATA / "authors" / "lambda.csv"
@@ -40,30 +40,24 @@ def main() -> None:
     run = load_profile("authors")
     section = run.require("likelihood")
     scores = evaluation.scores(run)
-    texts = {problem.id: problem.problem for problem in load_problems(section.problems)}
-    conditions = [one for one in section.conditions if _is_measured(one)]
-    rows = []
+    problems = {problem.id: problem for problem in load_problems(section.problems)}
+    conditions = [str(one) for one in section.conditions if _is_measured(one)]
+    tables = []
     for spec in section.models:
         loaded = load(spec, layers=1)
         ids = scores.problem_id[scores.model == loaded.name].unique()
-        with progress.bar(loaded.name, len(ids), "problem") as bar:
-            for id in ids:
-                row: dict[str, object] = {"model": loaded.name, "problem_id": id}
-                rows.append(row)
-                plain, *others = (
-                    build_prompt(
-                        loaded.tokenizer,
-                        texts[id],
-                        condition,
-                        format=section.format,
-                        filler=run.filler,
-                    )
-                    for condition in ("none", *conditions)
-                )
-                for condition, prompt in zip(conditions, others, strict=True):
-                    row[str(condition)] = lambda_in_layer_1(loaded, plain, prompt)
+        scored = [problems[id] for id in ids]
+        prompts = prompts_of(loaded, scored, conditions, section.format, run.filler)
+        plain = prompts.pop("none")
+        columns: dict[str, object] = {"model": loaded.name, "problem_id": ids}
+        with progress.bar(loaded.name, len(prompts), "condition") as bar:
+            for condition, inserted in prompts.items():
+                columns[condition] = [
+                    lambda_in_layer_1(loaded, plain[id], inserted[id]) for id in ids
+                ]
                 bar.update()
-    pd.DataFrame(rows).to_csv(FILE, index=False, float_format="%.5f")
+        tables.append(pd.DataFrame(columns))
+    pd.concat(tables).to_csv(FILE, index=False, float_format="%.5f")
 
 
 def _is_measured(condition: Condition) -> bool:
