@@ -1,4 +1,5 @@
-"""Every table that follows from the stored answers and scores of the profile families.
+"""Every table that follows from stored answers and scores, mostly of the profile
+families.
 
     python -m studies.stored_answers [TABLE ...]
 
@@ -11,6 +12,7 @@ after the data had been seen, unless docs/findings.md says otherwise.
 import argparse
 import functools
 from collections.abc import Callable, Iterator
+from itertools import product
 from statistics import NormalDist
 
 import numpy as np
@@ -140,8 +142,8 @@ PLANNED_LIMITS = (512, 768)  # of number_formats, in data/claims.yaml
 
 
 def number_formats() -> pd.DataFrame:
-    """A row per limit and pair of kinds of answers: the difference in accuracy with
-    slashes of the model that has answers of all kinds, on the same problems: greedy in
+    """A row per condition, limit and pair of kinds of answers: the difference in
+    accuracy of the model that has answers of all kinds, on the same problems: greedy in
     bfloat16, greedy in float32, and sampled.
 
     An answer that a limit cuts off counts as wrong even if it has a box by then, which
@@ -149,17 +151,17 @@ def number_formats() -> pd.DataFrame:
     """
     parts = {"bfloat16": "main", "float32": "comparisons", "sampled": "draws"}
     rows = []
-    for limit in PLANNED_LIMITS:
+    for condition, limit in product(("mless", "none"), PLANNED_LIMITS):
         right = pd.DataFrame()
         for kind, part in parts.items():
             _, given = next(by_model(with_token_limit(answers(part), limit)))
             ended = given.assign(right=given["right"] & ~is_truncated(given))
-            with_slashes = ended[ended["condition"] == "mless"]
-            right[kind] = accuracy_by_problem(with_slashes)
+            under = ended[ended["condition"] == condition]
+            right[kind] = accuracy_by_problem(under)
         for one, other in (("float32", "sampled"), ("bfloat16", "float32")):
             change = (right[one] - right[other]).dropna()
-            row = {"limit": limit, "one": one, "other": other, "n": len(change)}
-            row |= mean_and_bounds(CHANGE, change, "difference")
+            row = {"condition": condition, "limit": limit, "one": one, "other": other}
+            row |= {"n": len(change)} | mean_and_bounds(CHANGE, change, "difference")
             rows.append(row | {"p_value": p_value_of_mean(change, "difference")})
     return pd.DataFrame(rows)
 
@@ -695,6 +697,7 @@ TABLES: dict[str, Callable[[], pd.DataFrame]] = {
     "sampled_limits": lambda: by_limit(answers("draws"), SAMPLED_LIMITS),
     "same_limits": lambda: same_limits(answers(), answers("draws")),
     "number_formats": number_formats,
+    "float32_limits": lambda: by_limit(answers("comparisons"), PLANNED_LIMITS),
     "chance": _chance,
     "greedy_and_sampled": lambda: greedy_and_sampled(answers(), draws()),
     "pooled": lambda: pooled(answers("direct")),
