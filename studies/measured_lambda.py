@@ -14,25 +14,15 @@ and the texts of MATH-500, and takes a minute. The table lambda_and_nats of
 import pandas as pd
 
 from lib import progress
-from lib.attention.received import received_attention
-from lib.models.loading import Loaded, load
+from lib.models.loading import load
 from lib.paths import DATA
-from lib.prompts.building import Prompt
 from lib.prompts.conditions import EVERY_LAYER, Condition
 from lib.prompts.problems import load_problems
 from reproduction import evaluation
-from reproduction.measurement.attention_changes import averaged_tokens, prompts_of
+from reproduction.measurement.attention_changes import measure_attention, prompts_of
 from reproduction.profiles import load_profile
 
 FILE = DATA / "authors" / "lambda.csv"
-
-
-def lambda_in_layer_1(loaded: Loaded, plain: Prompt, inserted: Prompt) -> float:
-    """Return lambda of a prompt with an insertion, compared with the one without."""
-    after, before = averaged_tokens(inserted)
-    with_it = received_attention(loaded.model, inserted.input_ids, [1])[0, 0]
-    without = received_attention(loaded.model, plain.input_ids, [1])[0, 0]
-    return (with_it[:, after].mean() / without[:, before].mean()).item()
 
 
 def main() -> None:
@@ -48,15 +38,11 @@ def main() -> None:
         ids = scores.problem_id[scores.model == loaded.name].unique()
         scored = [problems[id] for id in ids]
         prompts = prompts_of(loaded, scored, conditions, section.format, run.filler)
-        plain = prompts.pop("none")
-        columns: dict[str, object] = {"model": loaded.name, "problem_id": ids}
-        with progress.bar(loaded.name, len(prompts), "condition") as bar:
-            for condition, inserted in prompts.items():
-                columns[condition] = [
-                    lambda_in_layer_1(loaded, plain[id], inserted[id]) for id in ids
-                ]
-                bar.update()
-        tables.append(pd.DataFrame(columns))
+        measured = measure_attention(loaded, prompts, [1])["lambda_over_heads"]
+        of_layer = measured.sel(layer=1, span="original", query="all")
+        table = of_layer.transpose("problem", "condition").to_pandas()
+        table.insert(0, "model", loaded.name)
+        tables.append(table.rename_axis("problem_id").reset_index())
     pd.concat(tables).to_csv(FILE, index=False, float_format="%.5f")
 
 

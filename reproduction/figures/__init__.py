@@ -26,6 +26,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "drawings": [
             "accuracy_bars",
             "claims_matrix",
+            "crossed_intervals",
             "interval_lines",
             "interval_rows",
             "lambda_map",

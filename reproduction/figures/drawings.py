@@ -181,6 +181,20 @@ def intervals(rows, value):
     return np.abs(bounds.T - rows[value].to_numpy(float))
 
 
+def crossed_intervals(ax, table, x, y, series):
+    """Draw estimates of two quantities as marks with intervals in both directions: a
+    series, joined by a line, for each list of conditions.
+
+    x, y: columns, which the columns of their lower and upper bounds follow. series: the
+    conditions of each series, by its name.
+    """
+    rows = table.set_index("condition")
+    for name, look in tell_apart(series).items():
+        some = rows.loc[series[name]]
+        lengths = {"xerr": intervals(some, x), "yerr": intervals(some, y)}
+        ax.errorbar(some[x], some[y], **lengths, **look)
+
+
 LAMBDAS = [0.5, 0.7, 1, 1.4, 2]  # ticks of the colour scale
 GROUP_WIDTH = 0.87  # of a model's bars together, in units of the distance of models
 LABEL_WIDTH = 9  # characters per line of the label below a group of bars

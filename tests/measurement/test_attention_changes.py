@@ -17,7 +17,6 @@ from reproduction.measurement.attention_changes import (
     measure_attention,
     prompts_of,
 )
-from studies.measured_lambda import lambda_in_layer_1
 
 PROBLEMS = load_problems("embedded", limit=4)
 
@@ -108,17 +107,6 @@ def test_measures_of_attention_equal_those_of_full_matrices(loaded, format):
 
     second = measure_attention(loaded, prompts, [2])
     xr.testing.assert_allclose(second, measured.sel(layer=[2]), rtol=1e-5)
-
-
-def test_the_study_of_insertions_measures_the_same_lambda(loaded):
-    prompts = prompts_of(loaded, PROBLEMS[:1], ["mless", "mless:5"], "authors")
-    measured = measure_attention(loaded, prompts, [1])["lambda_over_heads"]
-    plain = prompts["none"][PROBLEMS[0].id]
-    for condition in ("mless", "mless:5"):
-        inserted = prompts[condition][PROBLEMS[0].id]
-        found = lambda_in_layer_1(loaded, plain, inserted)
-        expected = measured.sel(condition=condition, span="original", query="all")
-        assert found == pytest.approx(expected.item(), rel=1e-4)
 
 
 def test_the_progress_bar_counts_problems(tiny_llama, capsys, monkeypatch):
