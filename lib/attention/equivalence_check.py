@@ -87,7 +87,6 @@ class _Comparison:
         # The largest difference of each layer (from 0), relative to the norm of the
         # model's output; NaN if one difference is NaN.
         self.differences: dict[int, float] = {}
-        self._is_comparing = False
 
     def run(self, ids: torch.Tensor) -> torch.Tensor:
         """Run the model, compare every attention module when it is called, and return
@@ -126,14 +125,9 @@ class _Comparison:
         """Call an attention module again with this package's attention function, and
         store the difference.
         """
-        if self._is_comparing:  # the hook of the second call
-            return
-        self._is_comparing = True
-        try:
-            with self._attending():
-                recomputed = _attention_output(module(*args, **options))
-        finally:
-            self._is_comparing = False
+        with self._attending():
+            # Unlike a call of the module, this does not call its hooks, such as this.
+            recomputed = _attention_output(module.forward(*args, **options))
         expected = _attention_output(output)
         difference = float((recomputed - expected).norm() / expected.norm())
         layer = module.layer_idx
