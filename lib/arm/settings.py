@@ -7,31 +7,28 @@ from pydantic import Field, PositiveInt
 from lib.errors import InputError, Settings, validated
 
 Mode = Literal["text", "code"]
-# Settings that a text may contain.
-NAMED_SETTINGS = ("c", "p1", "fraction", "layer", "mode")
 
 
 class Arm(Settings):
     """Settings of ARM (see `lib.arm.redistribution`); the defaults are the paper's for
     Qwen2.5-Math-1.5B on MATH-500.
 
-    `str` returns the text of the settings that were set explicitly.
+    `str` returns the text of the settings that were set explicitly, in this order.
     """
 
     c: float = Field(0.13, ge=0)  # factor of the near-zero bound eps
     p1: float = Field(99.5, ge=0, le=100)  # percentile up to which elements are moved
-    mode: Mode = "text"
-    layer: PositiveInt = 1  # counts from 1
     # The share of elements that are moved, as in the paper's runs of Gemma; None: the
     # share within eps, clipped.
     fraction: float | None = Field(None, ge=0, le=1)
+    layer: PositiveInt = 1  # counts from 1
+    mode: Mode = "text"
 
     def __str__(self) -> str:
-        settings = self.model_dump(include=set(NAMED_SETTINGS), exclude_unset=True)
+        settings = self.model_dump(exclude_unset=True)
         return ":".join(
-            f"{name}={str(settings[name]).removesuffix('.0')}"
-            for name in NAMED_SETTINGS
-            if name in settings
+            f"{name}={str(value).removesuffix('.0')}"
+            for name, value in settings.items()
         )
 
     def over(self, base: "Arm") -> "Arm":
@@ -52,9 +49,9 @@ def parse_arm(text: str) -> Arm:
     settings: dict[str, str] = {}
     for part in filter(None, text.split(":")):
         name, _, value = part.partition("=")
-        if name not in NAMED_SETTINGS or not value:
+        if name not in Arm.model_fields or not value:
             raise InputError(
-                f"ARM setting {part!r}: give {', '.join(NAMED_SETTINGS)}, such as"
+                f"ARM setting {part!r}: give {', '.join(Arm.model_fields)}, such as"
                 " c=0.1:p1=95"
             )
         if name in settings:
