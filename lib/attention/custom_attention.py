@@ -21,7 +21,7 @@ import torch
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 
 from lib.attention.model_properties import device_of
-from lib.attention.query_blocks import Step, is_gpu, score_blocks, softmax_weights
+from lib.attention.query_blocks import Step, score_blocks, softmax_weights
 from lib.errors import InputError
 
 
@@ -255,7 +255,8 @@ def _attend(
             query, value, s_aux = query * 0, value * 0, None
 
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
-    if not is_gpu(query):  # because CPUs do not sum products of bfloat16 in float32
+    # CPUs do not sum products of bfloat16 in float32.
+    if query.device.type == "cpu":
         query, key = query.float(), key.float()
     # Scaling the queries is faster than scaling all scores. It is done if it is exact.
     power_of_two = math.frexp(scaling)[0] == 0.5

@@ -29,12 +29,10 @@ class Step:
         tokens: T, the number of keys. window: how many tokens the new one attends to,
         with itself; None: all.
         """
-        known = self.masks.get((tokens, window))
-        if known is not None:
-            return known
-        mask = _causal_mask(self.last, tokens, window, dtype)
-        self.masks[tokens, window] = mask
-        return mask
+        kind = tokens, window
+        if kind not in self.masks:
+            self.masks[kind] = _causal_mask(self.last, tokens, window, dtype)
+        return self.masks[kind]
 
     def attend(
         self,
@@ -131,7 +129,7 @@ def score_blocks(
         window = None
     elements = BLOCK_ELEMENTS
     most = queries
-    if is_gpu(query):
+    if query.device.type != "cpu":
         elements = GPU_BLOCK_ELEMENTS
         if batch * heads * queries * tokens > GPU_UNDIVIDED_ELEMENTS:
             # A block needs no keys after its last query, so several blocks together
@@ -151,13 +149,6 @@ def score_blocks(
         if mask is None:
             _hide_later(scores, start, first, window)
         yield start, first, scores if mask is None else scores + mask
-
-
-def is_gpu(tensor: torch.Tensor) -> bool:
-    """Return whether a tensor is on a GPU, or on torch's meta device, which has no
-    numbers but shows the operations that a GPU would run.
-    """
-    return tensor.is_cuda or tensor.is_meta
 
 
 def _products(queries: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
