@@ -95,8 +95,6 @@ def load(
     device: str = "auto",
     dtype: str = "auto",
     seed: int | None = None,
-    *,
-    offload: bool = False,
 ) -> Loaded:
     """Return a model that is ready to run, with its tokenizer.
 
@@ -104,8 +102,7 @@ def load(
     and so many first decoder layers, without output head; None: all. device: auto is
     CUDA if there is a GPU. dtype: auto is float32 on CPU and bfloat16 on CUDA. seed:
     for an untrained network, whose random weights are those with which the architecture
-    is initialised, without output head; None: the trained weights. offload: weights
-    beyond half of the free memory stay on disk.
+    is initialised, without output head; None: the trained weights.
 
     Raises InputError for an unknown spec; for missing, damaged or pickled weights; for
     weights that do not fit the config; for more layers than the model has; for a
@@ -113,7 +110,7 @@ def load(
     on ten tokens.
     """
     device, dtype = placement(device, dtype)
-    return _loaded(resolve(spec), layers, device, dtype, seed, offload)
+    return _loaded(resolve(spec), layers, device, dtype, seed)
 
 
 def load_without_weights(
@@ -143,9 +140,9 @@ def load_without_weights(
 
 def with_weights(loaded: Loaded, *, offload: bool = False) -> Loaded:
     """Return a model that was loaded without weights, with its weights and ready to
-    run; `offload` as in `load`.
+    run.
 
-    Raises InputError as `load` does for the weights, the device and the attention.
+    offload: weights beyond half of the free memory stay on disk. Raises InputError as `load` does for the weights, the device and the attention.
     """
     # The source's revision is a commit, so that a newer one on the hub is not used.
     return _loaded(loaded.source, None, loaded.device, loaded.dtype, offload=offload)
@@ -217,16 +214,14 @@ def _found(
     """
     if source.gguf:
         folder = converted(source, dtype)
-        revision = revision_of(source)
     elif source.folder:
         folder = source.folder
-        revision = revision_of(source)
+    elif layers is None:
+        folder = snapshot(source.repo, source.revision, fetch)
     else:
-        if layers is None:
-            folder = snapshot(source.repo, source.revision, fetch)
-        else:
-            folder = first_layers(source.repo, layers, source.revision)
-        revision = folder.name  # the commit
+        folder = first_layers(source.repo, layers, source.revision)
+    # The folder of a repository is named after its commit.
+    revision = folder.name if source.repo else revision_of(source)
     return source.model_copy(update={"revision": revision}), folder
 
 
@@ -327,7 +322,7 @@ def checkpoint_model(
     """Return a model with the weights of a checkpoint.
 
     has_head: whether the output head is loaded, too; otherwise only the decoder, which
-    may have fewer layers than the checkpoint. offload: as in `lib.models.loading.load`.
+    may have fewer layers than the checkpoint. offload: as in `with_weights`.
     Raises InputError if the weights cannot be used or do not fit the config.
     """
     auto: Any = (

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from families import FAMILIES, of_type, on_cpu, save, spread
+from families import FAMILIES, of_type, offloaded, on_cpu, save, spread
 from hub_server import point_at
 from safetensors.torch import load_file, save_file
 from transformers import (
@@ -290,7 +290,7 @@ def test_an_output_head_that_differs_from_the_embedding_is_used_on_any_device(
     size = (tiny_checkpoint / SHARD).stat().st_size
     for free in (0, size, 10 * size):
         monkeypatch.setattr(loading, "free_memory", lambda *_, free=free: free)
-        loaded = on_cpu(tiny_checkpoint, offload=True)
+        loaded = offloaded(tiny_checkpoint)
         torch.testing.assert_close(logits(loaded.model), expected, rtol=0, atol=1e-6)
 
 

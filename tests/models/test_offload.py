@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from families import FAMILIES, KINDS, on_cpu, save, spread
+from families import FAMILIES, KINDS, offloaded, on_cpu, save, spread
 
 from lib.arm.redistribution import installed
 from lib.arm.settings import Arm
@@ -41,7 +41,7 @@ def on_disk(monkeypatch):
     def load_with(folder, free):
         with monkeypatch.context() as patch:
             patch.setattr(loading, "free_memory", lambda *_: free)
-            return on_cpu(folder, offload=True)
+            return offloaded(folder)
 
     return load_with
 

@@ -13,7 +13,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from lib.models.loading import load
+from lib.models.loading import load, load_without_weights, with_weights
 
 SMALL = {
     "vocab_size": 97,
@@ -113,6 +113,11 @@ def save(model, folder, **options):
 def on_cpu(spec, **options):
     """Load a model by name or folder on the CPU."""
     return load(str(spec), device="cpu", **options)
+
+
+def offloaded(folder):
+    """Load a folder as likelihoods do: weights that memory lacks stay on disk."""
+    return with_weights(load_without_weights(str(folder), "cpu"), offload=True)
 
 
 def spread(model, width=0.3):
