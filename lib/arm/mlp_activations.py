@@ -58,19 +58,17 @@ def activation_module(model: PreTrainedModel, layer: int) -> torch.nn.Module:
 
 
 @contextlib.contextmanager
-def watched(
-    model: PreTrainedModel, layers: Sequence[int], see: See, stop: bool = False
-) -> Iterator[None]:
-    """Call see(layer, gate, activation) for each of the layers (from 1) in every
-    forward pass inside the block, after ARM has made its changes.
+def watched(model: PreTrainedModel, layers: Sequence[int], see: See) -> Iterator[None]:
+    """Call see(layer, gate, activation) for each of the layers (from 1) in a forward
+    pass, after ARM has made its changes.
 
-    stop: whether the forward pass ends after the last of the layers, which also ends
-    the block without an error.
+    The forward pass ends after the last of the layers, which also ends the block
+    without an error.
     """
 
     def seen(layer: int, module, inputs, output) -> None:
         see(layer, inputs[0], output)
-        if stop and layer == max(layers):
+        if layer == max(layers):
             raise StopForward
 
     with contextlib.suppress(StopForward), contextlib.ExitStack() as hooks:

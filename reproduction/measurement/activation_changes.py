@@ -200,7 +200,7 @@ def _measure_prompt(
         }
 
     input_ids = on_device(loaded.model, prompt.input_ids[None])
-    with torch.inference_mode(), watched(loaded.model, layers, record, stop=True):
+    with torch.inference_mode(), watched(loaded.model, layers, record):
         decoder = loaded.model.get_decoder()
         decoder(input_ids=input_ids, use_cache=False)
 
