@@ -18,16 +18,12 @@ NO_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")
 Output = TypeVar("Output")
 
 
-def pad(
-    prompts: Sequence[torch.Tensor], value: int = 0
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return token ids of prompts as (B, T), padded on the right with `value`, and
-    their lengths (B,).
+def pad(prompts: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return token ids of prompts as (B, T), padded on the right with 0, and their
+    lengths (B,).
     """
     lengths = torch.tensor([len(ids) for ids in prompts])
-    padded = torch.nn.utils.rnn.pad_sequence(
-        list(prompts), batch_first=True, padding_value=value
-    )
+    padded = torch.nn.utils.rnn.pad_sequence(list(prompts), batch_first=True)
     return padded, lengths
 
 

@@ -133,9 +133,7 @@ def is_chat(format: str) -> bool:
     Raises InputError for an unknown format.
     """
     if format not in FORMATS:
-        raise InputError(
-            f"unknown prompt format {format!r}: choose from {', '.join(FORMATS)}"
-        )
+        raise unknown("prompt format", format, FORMATS)
     return format in ("chat", "authors-chat")
 
 
