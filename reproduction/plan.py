@@ -18,11 +18,10 @@ from reproduction.evaluation.profile_parts import (
 )
 from reproduction.evaluation.weighted_pass_rates import is_mixed
 from reproduction.measurement.dataset import MEASURED_PARTS, PlannedStep
-from reproduction.measurement.measurement_run import MeasuredPart
+from reproduction.measurement.measurement_run import MeasuredPart, Measurements
 from reproduction.profiles import (
     SAMPLING_CONDITIONS,
     Accuracy,
-    Attention,
     Likelihood,
     Profile,
 )
@@ -62,32 +61,18 @@ def tasks_of(
 
 def _measured(profile: Profile, stored: bool) -> Iterator[Task]:
     """Yield the measurements that have to be computed."""
-    attention = profile.attention
     for name in MEASURED_PARTS:
         part = MeasuredPart(profile, name, stored=stored)
         for model in part.models:
             if missing := model.missing(part.steps):
-                problems = load_problems(
-                    attention.problems, attention.limit, profile.seed
-                )
-                total = _prompts_of(part.steps, attention, len(problems))
-                left = _prompts_of(missing, attention, len(problems))
-                yield Task(name, model.spec, total, total - left)
+                total = _prompts_of(model, part.steps)
+                stored_prompts = total - _prompts_of(model, missing)
+                yield Task(name, model.spec, total, stored_prompts)
 
 
-def _prompts_of(
-    steps: Sequence[PlannedStep], attention: Attention, problems: int
-) -> int:
-    """Return the number of prompts of some steps on so many problems."""
-    prompts = 0
-    for step in steps:
-        of_a_condition = problems
-        if step.measure == "tokens":
-            of_a_condition = 1
-        elif step.deep:
-            of_a_condition = min(problems, attention.map_problems or problems)
-        prompts += len(step.conditions) * of_a_condition
-    return prompts
+def _prompts_of(model: Measurements, steps: Sequence[PlannedStep]) -> int:
+    """Return the number of prompts of some steps."""
+    return sum(len(step.conditions) * len(model.problems_of(step)) for step in steps)
 
 
 def _of_part(part: Part) -> Iterator[Task]:

@@ -26,10 +26,13 @@ from lib.files.text_files import read
 from lib.models.sources import arm_for, named_revision, resolve
 from lib.prompts.problems import (
     SOURCES,
+    Problem,
     digest,
     is_within,
     listed_problems,
     load_problems,
+    shown_problem,
+    stratified_sample,
 )
 from reproduction.measurement.dataset import (
     MEASURED_PARTS,
@@ -105,18 +108,31 @@ class Measurements:
         return by_key
 
     @functools.cached_property
+    def problems(self) -> list[Problem]:
+        """All problems on which the profile measures the first layers."""
+        attention = self.profile.attention
+        return load_problems(attention.problems, attention.limit, self.profile.seed)
+
+    @property
     def example(self) -> str:
         """The id of the problem whose prompt the figures draw.
 
         If the profile names it, the problems need not be available. Raises InputError
         for problems that cannot be read.
         """
+        return self.profile.attention.example or self.problems[0].id
+
+    def problems_of(self, step: PlannedStep) -> list[Problem]:
+        """Return the problems that a step measures; for `tokens`, the one whose prompt
+        the figures draw.
+        """
         attention = self.profile.attention
-        if attention.example:
-            return attention.example
-        return load_problems(attention.problems, attention.limit, self.profile.seed)[
-            0
-        ].id
+        if step.measure == "tokens":
+            return [shown_problem(attention.problems, self.example)]
+        if step.deep:
+            size = attention.map_problems
+            return stratified_sample(self.problems, size, self.profile.seed)
+        return self.problems
 
     @functools.cached_property
     def settings(self) -> dict[str, dict]:
@@ -212,12 +228,12 @@ def _measure_missing(model: Measurements, steps: Sequence[PlannedStep]) -> None:
     from reproduction.measurement import networks  # imports torch
 
     profile, attention = model.profile, model.profile.attention
-    problems = load_problems(attention.problems, attention.limit, profile.seed)
     provenance = networks.provenance_of(model.spec, attention.layers, attention.dtype)
     _require_same_weights(model.folder, provenance)
     try:
         with open_store(model.folder, provenance, file=STEPS_FILE) as store:
             for key, step in store.missing(model.steps_by_key(steps)).items():
+                problems = model.problems_of(step)
                 dataset = networks.run_step(profile, model.spec, step, problems)
                 store.append(row_of(key, dataset))
     finally:

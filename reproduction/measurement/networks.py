@@ -8,7 +8,7 @@ import xarray as xr
 
 from lib.models.loading import Loaded, load
 from lib.models.sources import arm_for, resolve
-from lib.prompts.problems import Problem, shown_problem, stratified_sample
+from lib.prompts.problems import Problem
 from reproduction.measurement.activation_changes import measure_activations
 from reproduction.measurement.affine_map import measure_affine
 from reproduction.measurement.attention_changes import measure_attention, prompts_of
@@ -55,7 +55,7 @@ def run_step(
 ) -> xr.Dataset:
     """Measure a step, and return its Dataset; empty if the network lacks the layers.
 
-    problems: all problems on which the profile measures the first layers.
+    problems: those that the step measures.
     """
     attention = profile.attention
     depth = None if step.deep else attention.layers
@@ -65,7 +65,6 @@ def run_step(
         return xr.Dataset()
 
     layers = range(first, network.layers + 1)
-    problems = _problems_of(step, profile, problems)
     prompts = prompts_of(
         network, problems, step.conditions, attention.format, profile.filler
     )
@@ -82,21 +81,3 @@ def run_step(
             layers = layers[:1]  # no claim uses more of the control networks
         measured = measure_activations(network, prompts, layers, arm, profile.seed)
     return measured.expand_dims(network=[step.network])
-
-
-def _problems_of(
-    step: PlannedStep, profile: Profile, problems: list[Problem]
-) -> list[Problem]:
-    """Return the problems that a step measures; for `tokens`, the one whose prompt the
-    figures draw.
-    """
-    attention = profile.attention
-    if step.measure == "tokens":
-        drawn = shown_problem(
-            attention.problems, attention.example, attention.limit, profile.seed
-        )
-        return [drawn]
-    if step.deep:
-        size = attention.map_problems or len(problems)
-        return stratified_sample(problems, size, profile.seed)
-    return problems
