@@ -4,10 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lib.errors import unknown
-from lib.paths import DATA, ROOT, relative_path
-
-__all__ = ["DATA", "FIGURES", "NOTEBOOKS", "PROFILES", "RESULTS", "ROOT"]
-__all__ += ["notebooks", "relative_path"]
+from lib.paths import DATA, ROOT
 
 NOTEBOOKS = ROOT / "notebooks"
 PROFILES = DATA / "profiles"

@@ -12,6 +12,7 @@ from lib.models.sources import known_models
 from lib.prompts.conditions import Filler
 from lib.prompts.problems import load_problems
 from reproduction import paths
+from reproduction.measurement.measurement_run import Measurements
 from reproduction.profiles import (
     Accuracy,
     check,
@@ -134,7 +135,7 @@ def test_answers_to_compute_are_checked_although_measurements_are_stored(refused
     changed = families.model_copy(update={"accuracy": accuracy})
     check(changed)  # nothing is computed
     computing = changed.model_copy(update={"stored_only": False})
-    assert computing.uses_shipped("gemma-3-270m")
+    assert Measurements(computing, "gemma-3-270m").uses_shipped
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(preflight_checks, "require_available", lambda models: None)
         patch.setattr(preflight_checks, "_check_attention", lambda attention: None)

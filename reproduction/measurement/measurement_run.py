@@ -34,6 +34,7 @@ from lib.prompts.problems import (
     shown_problem,
     stratified_sample,
 )
+from reproduction import paths
 from reproduction.measurement.dataset import (
     MEASURED_PARTS,
     STEPS,
@@ -46,7 +47,8 @@ from reproduction.measurement.dataset import (
     row_of,
     select_problems,
 )
-from reproduction.profiles import Profile
+from reproduction.profiles import Profile, load_profile
+from reproduction.profiles.profile import file_name
 
 
 class Measurements:
@@ -59,8 +61,21 @@ class Measurements:
         self.profile = profile
         self.spec = spec
         self.name = resolve(spec).name
-        self.folder = profile.measurements_folder(self.name)
-        self.uses_shipped = stored and profile.uses_shipped(self.name)
+        file = file_name(self.name)
+        self.folder = profile.results / "measured" / file
+        self.shipped = paths.DATA / (profile.part_of or profile.name) / f"{file}.nc"
+        self.uses_shipped = stored and self._has_shipped()
+
+    def _has_shipped(self) -> bool:
+        """Return whether the repository has measurements of the model that include all
+        problems of the profile, and `results` has none.
+        """
+        if self.folder.is_dir() or not self.shipped.is_file():
+            return False
+        if not self.profile.part_of:
+            return True
+        whole = load_profile(self.profile.part_of).attention
+        return is_within(self.profile.attention.limit, whole.limit)
 
     def missing(self, steps: Sequence[PlannedStep]) -> list[PlannedStep]:
         """Return the steps that are not stored: none if the shipped file is used.
@@ -163,8 +178,7 @@ class Measurements:
     def _shipped_dataset(self) -> xr.Dataset:
         """Return the shipped measurements on the profile's problems."""
         profile, attention = self.profile, self.profile.attention
-        path = profile.shipped_measurements(self.name)
-        measured = read_measured(path)
+        measured = read_measured(self.shipped)
         was = json.loads(measured.settings)
         limit, stored_limit = attention.limit, was["all"].get("limit")
         if limit != stored_limit and is_within(limit, stored_limit):
@@ -174,8 +188,8 @@ class Measurements:
             was["all"]["limit"] = limit
         if was != self.settings:
             raise InputError(
-                f"{path} was measured under other settings than {profile.name} has now:"
-                " `reproduce --fresh` measures again"
+                f"{self.shipped} was measured under other settings than {profile.name}"
+                " has now: `reproduce --fresh` measures again"
             )
         return measured
 

@@ -11,8 +11,8 @@ from pydantic import Field, NonNegativeInt
 from lib.errors import InputError, Settings, unknown, validated
 from lib.files.text_files import read_yaml
 from lib.models.sources import resolve
+from lib.paths import relative_path
 from lib.prompts.conditions import Filler
-from lib.prompts.problems import is_within
 from reproduction import paths
 from reproduction.profiles.sections import Accuracy, Attention, Likelihood, PassRates
 
@@ -103,26 +103,6 @@ class Profile(Settings):
     def figures(self) -> Path:
         return paths.FIGURES / self.name
 
-    def measurements_folder(self, model: str) -> Path:
-        """Return the folder in `results` with a run's measurements of a model."""
-        return self.results / "measured" / file_name(model)
-
-    def shipped_measurements(self, model: str) -> Path:
-        """Return the file in which the repository would have a model's measurements."""
-        return paths.DATA / (self.part_of or self.name) / f"{file_name(model)}.nc"
-
-    def uses_shipped(self, model: str) -> bool:
-        """Return whether the repository's measurements of a model are used: it has
-        them, they include all problems of this profile, and `results` has none.
-        """
-        is_shipped = self.shipped_measurements(model).is_file()
-        if self.measurements_folder(model).is_dir() or not is_shipped:
-            return False
-        if not self.part_of:
-            return True
-        whole = load_profile(self.part_of).attention
-        return is_within(self.attention.limit, whole.limit)
-
 
 def file_name(model: str) -> str:
     """Return a model's name as a file name that every file system accepts."""
@@ -151,7 +131,7 @@ def load_profile(name_or_path: str | Path) -> Profile:
         advice = f"choose from {{}}, or give a YAML file by its path from {Path.cwd()}"
         raise unknown("profile", name, shipped, advice)
 
-    file = paths.relative_path(path)
+    file = relative_path(path)
     content = read_yaml(path)
     profile = validated(Profile, content, file, context=path.parent)
     _require_distinct_names(file, profile.models)

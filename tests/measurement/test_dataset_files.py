@@ -136,11 +136,11 @@ def test_an_interruption_loses_one_step(profile, steps, monkeypatch):
         patch.setattr(measurement_run, "row_of", keep_one)
         with pytest.raises(KeyboardInterrupt):
             measure(profile, "attention")
-    first, *others = read(profile.measurements_folder(NAME) / STEPS_FILE)
+    first, *others = read(profile.results / "measured" / NAME / STEPS_FILE)
     assert [first["key"]] == kept
     assert not others
     measure(profile, "attention")
-    assert read(profile.measurements_folder(NAME) / STEPS_FILE)[0] == first
+    assert read(profile.results / "measured" / NAME / STEPS_FILE)[0] == first
     _, lost, again, *_ = steps()
     assert again == lost
 
@@ -183,7 +183,7 @@ def test_a_damaged_step_is_refused_and_a_half_written_one_measured_again(
     profile, capsys, refused
 ):
     before = measure(profile, "tokens")[NAME]
-    file = profile.measurements_folder(NAME) / STEPS_FILE
+    file = profile.results / "measured" / NAME / STEPS_FILE
     content = bytearray(file.read_bytes())
     file.write_bytes(content[:-99])
     xr.testing.assert_equal(measure(profile, "tokens")[NAME], before)
@@ -198,6 +198,12 @@ def test_a_damaged_step_is_refused_and_a_half_written_one_measured_again(
         )
 
 
+def uses_shipped(profile):
+    """Whether the repository's measurements are used of the only model of a profile."""
+    (spec,) = profile.attention.models
+    return Measurements(profile, spec).uses_shipped
+
+
 @pytest.fixture
 def kept(whole, profile):
     """The repository's file of measurements of the model."""
@@ -209,11 +215,11 @@ def kept(whole, profile):
 def test_the_repositorys_measurements_are_used_if_results_has_none(
     whole, profile, kept
 ):
-    assert profile.uses_shipped(NAME)
+    assert uses_shipped(profile)
     assert set(measure(profile)[NAME]) == set(whole) - {"shape"}
     # Measurements in results/ precede those of the repository.
     assert "shape" in measure(profile, "activations", stored=False)[NAME]
-    assert not profile.uses_shipped(NAME)
+    assert not uses_shipped(profile)
     found = measure(profile, "activations")[NAME]
     assert set(found) == set(dataset.VARIABLES["activations"])
 
@@ -222,16 +228,16 @@ def test_a_smaller_run_is_selected_from_the_repositorys_measurements(
     whole, kept, profile, monkeypatch
 ):
     monkeypatch.setattr(
-        "reproduction.profiles.profile.load_profile", lambda name: profile
+        "reproduction.measurement.measurement_run.load_profile", lambda name: profile
     )
     smaller = changed(profile, limit=1)
     smaller = smaller.model_copy(update={"part_of": "mine", "name": "less"})
-    assert smaller.uses_shipped(NAME)
+    assert uses_shipped(smaller)
     found = measure(smaller)[NAME]
     (first,) = listed_problems("embedded", 1, profile.seed)
     xr.testing.assert_equal(found, whole.drop_vars("shape").sel(problem=[first.id]))
     larger = changed(profile, limit=3).model_copy(update={"part_of": "mine"})
-    assert not larger.uses_shipped(NAME)
+    assert not uses_shipped(larger)
 
 
 def test_the_repositorys_measurements_are_refused_if_damaged_or_of_other_settings(
