@@ -16,8 +16,6 @@ NOT_HERE = (
     "{} is not installed here: run `make install` once, then .venv/bin/python -m"
     " reproduction"
 )
-# Modules of Python that exist only on Unix.
-UNIX = ("fcntl", "resource")
 NO_UNIX = "this system lacks {}, which Unix has: on Windows run it in WSL"
 
 try:
@@ -45,9 +43,8 @@ try:
         parser_of,
     )
 except ModuleNotFoundError as error:
-    sys.exit(
-        f"error: {(NO_UNIX if error.name in UNIX else NOT_HERE).format(error.name)}"
-    )
+    template = NO_UNIX if error.name == "fcntl" else NOT_HERE
+    sys.exit(f"error: {template.format(error.name)}")
 except ImportError as error:  # the repository's data is missing
     sys.exit(f"error: {error}")
 except KeyboardInterrupt:
@@ -202,8 +199,7 @@ def _report_error(error: Exception) -> int:
     """Print the error in one line, and return the exit code."""
     message = str(error)
     if isinstance(error, ModuleNotFoundError):
-        template = NO_UNIX if error.name in UNIX else NOT_HERE
-        message = template.format(error.name)
+        message = NOT_HERE.format(error.name)
     elif isinstance(error, OSError):
         if isinstance(error, BrokenPipeError):
             # `| head` closed the pipe: exit as other programs do.

@@ -156,13 +156,6 @@ def test_refusals_and_help_need_no_torch(folder):
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
-def test_a_missing_unix_module_is_reported_with_a_remedy(folder, monkeypatch, capsys):
-    error = ModuleNotFoundError("fcntl", name="fcntl")
-    monkeypatch.setattr("lib.grading.answer_file.read_pairs", Mock(side_effect=error))
-    assert main(["grade", "good.jsonl"]) == 2
-    assert capsys.readouterr().err == f"error: {NO_UNIX.format('fcntl')}\n"
-
-
 def test_a_tokenizer_that_does_not_fit_its_model_is_named_in_one_line(
     folder, tiny_checkpoint, capsys
 ):
@@ -211,6 +204,8 @@ ENDS += [
     (WITHOUT.format(name), code, NOT_HERE.format(name))
     for name, code in (("pydantic", 1), ("papermill", 2))
 ]
+# A system without fcntl is not Unix.
+ENDS.append((WITHOUT.format("fcntl"), 1, f"error: {NO_UNIX.format('fcntl')}"))
 
 
 @pytest.mark.parametrize("command, code, said", ENDS)
