@@ -142,7 +142,8 @@ def with_weights(loaded: Loaded, *, offload: bool = False) -> Loaded:
     """Return a model that was loaded without weights, with its weights and ready to
     run.
 
-    offload: weights beyond half of the free memory stay on disk. Raises InputError as `load` does for the weights, the device and the attention.
+    offload: weights beyond half of the free memory stay on disk. Raises InputError as
+    `load` does for the weights, the device and the attention.
     """
     # The source's revision is a commit, so that a newer one on the hub is not used.
     return _loaded(loaded.source, None, loaded.device, loaded.dtype, offload=offload)
