@@ -328,12 +328,11 @@ def known_conditions(answered: bool) -> list[str]:
     """Return the names of conditions, with an example of those of a pattern: all, or
     those under which answers are generated.
     """
-    special = [other for other in SPECIAL if not (answered and other.for_likelihood)]
-    patterns = (
-        [] if answered else ["layer-1-only", "hidden-from-layer-1", "mless-last-5"]
-    )
-    fillers = (*CONDITIONS, *SEPARATOR_TEXTS)
-    return [*fillers, "arm", "mless+arm", *map(str, special), *patterns]
+    of_patterns = ["layer-1-only", "hidden-from-layer-1", "mless-last-5"]
+    names = [*NAMED, "arm", "mless+arm", *of_patterns]
+    if not answered:
+        return names
+    return [name for name in names if not parse_condition(name).for_likelihood]
 
 
 def parse_condition(condition: str | Condition, *, answered: bool = False) -> Condition:
