@@ -59,7 +59,9 @@ def _results(tasks: list[tuple], tries: int = 2) -> list[tuple[bool, str]]:
     """
     futures: list[ProcessFuture] = []
     try:
-        futures = [_workers().schedule(_compare, task) for task in tasks]
+        with _making:
+            pool = _pool()
+        futures = [pool.schedule(_compare, task) for task in tasks]
         return [_result(future) for future in futures]
     except RuntimeError as error:
         _pool.cache_clear()
@@ -95,14 +97,9 @@ class _Workers(SpawnContext):
     Process = _Worker
 
 
-def _workers() -> ProcessPool:
-    """Return the pool of this process, which is created on first use."""
-    with _making:
-        return _pool()
-
-
 @cache
 def _pool() -> ProcessPool:
+    """Return the pool of this process, which is created on first use."""
     pool = ProcessPool(
         min(os.cpu_count() or 1, 8), initializer=_limit, context=_Workers()
     )

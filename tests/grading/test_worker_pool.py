@@ -107,10 +107,8 @@ def test_a_process_of_multiprocessing_ends_after_it_has_graded():
 
 
 def test_one_line_says_that_no_grading_worker_starts(monkeypatch, refused):
-    monkeypatch.setattr(worker_pool, "_pool", Mock())
-    monkeypatch.setattr(
-        worker_pool, "_workers", Mock(side_effect=RuntimeError("no room"))
-    )
+    no_pool = Mock(side_effect=RuntimeError("no room"))
+    monkeypatch.setattr(worker_pool, "_pool", no_pool)
     assert refused(grade, "2x", r"\boxed{x+x}") == "no grading worker starts: no room"
 
 
