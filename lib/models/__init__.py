@@ -23,6 +23,6 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "loading": ["Loaded", "load"],
-        "sources": ["arm_for", "known_models", "resolve"],
+        "sources": ["known_models", "resolve"],
     },
 )

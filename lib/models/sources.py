@@ -164,13 +164,6 @@ def known_models() -> dict[str, KnownModel]:
     return validated(table, read_yaml(path), paths.relative_path(path)).root
 
 
-def arm_for(spec: str) -> Arm:
-    """Return the paper's settings of ARM for a model, by its name in data/models.yaml
-    or its hub id; the defaults for other models.
-    """
-    return resolve(spec).arm
-
-
 HUB_SECONDS = 2  # time limit for an answer of the hub
 
 

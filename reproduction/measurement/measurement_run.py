@@ -23,7 +23,7 @@ import xarray as xr
 from lib.errors import InputError
 from lib.files.row_store import RUN, open_store, read_settings, settings_key
 from lib.files.text_files import read
-from lib.models.sources import arm_for, named_revision, resolve
+from lib.models.sources import named_revision, resolve
 from lib.prompts.problems import (
     SOURCES,
     Problem,
@@ -166,7 +166,7 @@ class Measurements:
             common["revision"] = revision
         common["seed"] = self.profile.seed
         common["filler"] = self.profile.filler.model_dump(exclude_none=True)
-        arm = arm_for(self.spec)
+        arm = resolve(self.spec).arm
 
         settings = {"all": common}
         for measure, version in VERSIONS.items():

@@ -7,7 +7,7 @@ import torch
 import xarray as xr
 
 from lib.models.loading import Loaded, load
-from lib.models.sources import arm_for, resolve
+from lib.models.sources import resolve
 from lib.prompts.problems import Problem
 from reproduction.measurement.activation_changes import measure_activations
 from reproduction.measurement.affine_map import measure_affine
@@ -76,7 +76,7 @@ def run_step(
     elif step.measure == "affine":
         measured = measure_affine(network, prompts)
     else:
-        arm = arm_for(spec)
+        arm = resolve(spec).arm
         if step.network != TRAINED:
             layers = layers[:1]  # no claim uses more of the control networks
         measured = measure_activations(network, prompts, layers, arm, profile.seed)

@@ -14,6 +14,7 @@ from transformers import LlamaForCausalLM
 from lib.arm.settings import Arm
 from lib.files.atomic import write_atomically
 from lib.files.text_files import read
+from lib.models.sources import resolve
 from lib.prompts.problems import listed_problems
 from reproduction import paths
 from reproduction.measurement import dataset, measurement_run, networks
@@ -173,7 +174,8 @@ def test_other_arm_settings_or_versions_invalidate_only_the_steps_that_use_them(
 
     keys = Measurements(profile, spec).steps_by_key(dataset.STEPS)
     assert len(keys) == len(dataset.STEPS)
-    monkeypatch.setattr(measurement_run, "arm_for", lambda spec: Arm(c=0.3))
+    source = resolve(spec).model_copy(update={"arm": Arm(c=0.3)})
+    monkeypatch.setattr(measurement_run, "resolve", lambda spec: source)
     assert lost() == {"activations"}
     monkeypatch.setitem(dataset.VERSIONS, "affine", 2)
     assert lost() == {"activations", "affine"}

@@ -8,6 +8,7 @@ import pytest
 
 from lib.arm.settings import Arm
 from lib.models.loading import load
+from lib.models.sources import resolve
 from lib.prompts.conditions import Filler
 from lib.prompts.problems import load_problems, stratified_sample
 from reproduction import paths
@@ -43,7 +44,8 @@ def profile(tiny_llama):
 def measured(profile, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(paths, "RESULTS", tmp_path_factory.mktemp("results"))
-        patch.setattr(networks, "arm_for", lambda spec: ARM)
+        source = resolve(*profile.attention.models).model_copy(update={"arm": ARM})
+        patch.setattr(networks, "resolve", lambda spec: source)
         (measured,) = measure(profile).values()
         return measured
 

@@ -13,7 +13,6 @@ from lib.arm.settings import Arm
 from lib.models import sources
 from lib.models.sources import (
     Source,
-    arm_for,
     known_models,
     require_available,
     resolve,
@@ -57,12 +56,12 @@ def test_a_folder_takes_precedence_over_a_repository(tmp_path, monkeypatch, spec
 
 def test_a_model_has_the_papers_arm_settings_at_any_revision():
     of_llama = Arm(c=0.32, p1=90)
-    assert arm_for("Llama-3.1-8B-Instruct") == of_llama
-    assert arm_for("Llama-3.1-8B-Instruct@main") == of_llama
-    assert arm_for("Gemma-3-4b-it") == Arm(fraction=0.25, p1=85)
-    assert arm_for("meta-llama/Llama-3.1-8B-Instruct") == of_llama
-    assert arm_for("meta-llama/Llama-3.1-8B-Instruct@main") == of_llama
-    assert arm_for("a/model@main") == Arm()
+    assert resolve("Llama-3.1-8B-Instruct").arm == of_llama
+    assert resolve("Llama-3.1-8B-Instruct@main").arm == of_llama
+    assert resolve("Gemma-3-4b-it").arm == Arm(fraction=0.25, p1=85)
+    assert resolve("meta-llama/Llama-3.1-8B-Instruct").arm == of_llama
+    assert resolve("meta-llama/Llama-3.1-8B-Instruct@main").arm == of_llama
+    assert resolve("a/model@main").arm == Arm()
 
 
 def gemma_in(folder):
