@@ -148,7 +148,9 @@ def score_blocks(
         scores = scores.view(batch, heads, stop - start, stop - first)
         if mask is None:
             _hide_later(scores, start, first, window)
-        yield start, first, scores if mask is None else scores + mask
+        else:
+            scores = scores + mask
+        yield start, first, scores
 
 
 def _products(queries: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:

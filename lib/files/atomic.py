@@ -12,12 +12,12 @@ from huggingface_hub.utils import WeakFileLock
 from lib.errors import InputError
 
 
-def write_json(path: str | Path, value: object) -> None:
+def write_json(path: Path, value: object) -> None:
     """Write a value as JSON, replacing the file atomically.
 
     Raises InputError if the file cannot be written.
     """
-    write_atomically(Path(path), (json.dumps(value, indent=1) + "\n").encode("ascii"))
+    write_atomically(path, (json.dumps(value, indent=1) + "\n").encode("ascii"))
 
 
 def make_folder(folder: Path) -> None:

@@ -48,9 +48,7 @@ class Engine(Writer):
         self, requests: list[Request], sampling: Sampling, positions: int
     ) -> Iterator[Completion]:
         arm = requests[0].arm
-        active: contextlib.AbstractContextManager = contextlib.nullcontext()
-        if arm:
-            active = installed(self.model, arm)
+        active = installed(self.model, arm) if arm else contextlib.nullcontext()
         rows = min(len(requests), self._rows_that_fit(positions))
         cache = SlotCache(min(self.batch_size or rows, rows), positions)
         with active as hook:

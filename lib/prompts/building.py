@@ -57,9 +57,9 @@ class Prompt:
     original: torch.Tensor  # indices of the tokens that were not inserted
     counterparts: torch.Tensor  # their indices in the prompt without insertion
     text: str = field(repr=False)  # what the tokenizer read
-    format: str = "plain"  # one of FORMATS
+    format: str  # one of FORMATS
     # (T,) start and stop of each token in the text, in characters
-    offsets: list[tuple[int, int]] = field(repr=False, default_factory=list)
+    offsets: list[tuple[int, int]] = field(repr=False)
 
     def __len__(self) -> int:
         return len(self.input_ids)
