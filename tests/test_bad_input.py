@@ -54,7 +54,7 @@ evaluate --max-new-tokens 8192 |
 SmolLM2-135M-Instruct has room for 8192 tokens, not for 0 inserted and 8192 new
 evaluate --shard 3/2 | shard '3/2': give i/n
 evaluate --temperature -1 | temperature: must be greater than or equal to 0, not '-1'
-evaluate --conditions none,dilute | mless+arm, example, bare, repeat, hint
+evaluate --conditions none,dilute | example, bare, repeat, hint, arm, mless+arm
 likelihood --model demo --out o --conditions none,dilute | (did you mean dilution?)
 evaluate --problems nan.jsonl |
  nan.jsonl, line 1: answer: must not be empty, not NaN
